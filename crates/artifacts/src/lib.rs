@@ -1,0 +1,1 @@
+//! From a workspace folder to verified, signed, readable artifacts.

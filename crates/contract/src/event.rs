@@ -1,0 +1,159 @@
+//! `session.update`: what happens in a thread, as one ordered, durable, replayable log.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AppThreadKey, ArtifactScope, Code, Millis, Progress, Question, QueuePlace, RunId, RunStatus,
+    Snapshot,
+};
+
+/// The coarse kind of an update, as existing apps read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateKind {
+    /// The run moved.
+    Status,
+    /// Text to append.
+    Delta,
+    /// Something the run did or asks.
+    Task,
+}
+
+/// One logged notification. Its number in the thread's log is the SSE id.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionUpdate {
+    /// The thread.
+    pub session_id: AppThreadKey,
+    /// The thread, again: both names are in use.
+    pub thread_id: AppThreadKey,
+    /// The run.
+    pub run_id: RunId,
+    /// The run, under the app's name for it.
+    pub turn_id: RunId,
+    /// The coarse kind.
+    #[serde(rename = "type")]
+    pub kind: UpdateKind,
+    /// `queued`, `started`, `delta`, `task.step`, `task.question_asked`, `task.question_closed`,
+    /// `task.note`, `task.usage`, `task.cancel_requested`, `task.ended`, `completed`.
+    pub event: String,
+    /// When it happened.
+    pub at: Millis,
+    /// The run's status at this point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<RunStatus>,
+    /// Text to append (`delta`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// A sentence for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    /// The place in the queue (`queued`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueuePlace>,
+    /// What is going on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// A step that began, went on or ended (`task.step`); later ones replace earlier ones by id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+    /// A question that was asked or closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
+    /// Tokens and cost so far (`task.usage`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The run's scope (`started`): with `runId`, only good for asking again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_scope: Option<ArtifactScope>,
+    /// The result (`completed`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<Snapshot>>,
+    /// The update was over 64 KiB and is shortened here; the log holds it whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+impl SessionUpdate {
+    /// An update that says only that something happened; the caller fills in the rest.
+    pub fn new(
+        thread: &AppThreadKey,
+        run: &RunId,
+        kind: UpdateKind,
+        event: &str,
+        at: Millis,
+    ) -> Self {
+        Self {
+            session_id: thread.clone(),
+            thread_id: thread.clone(),
+            run_id: run.clone(),
+            turn_id: run.clone(),
+            kind,
+            event: event.to_owned(),
+            at,
+            status: None,
+            text: None,
+            message: None,
+            code: None,
+            queue: None,
+            progress: None,
+            step: None,
+            question: None,
+            usage: None,
+            artifact_scope: None,
+            result: None,
+            truncated: false,
+        }
+    }
+}
+
+/// How a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    /// It runs.
+    Running,
+    /// It worked.
+    Done,
+    /// It did not work.
+    Failed,
+}
+
+/// One thing the runtime did: a tool call, a model call, a stage of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Its id within the run.
+    pub step_id: String,
+    /// What it does, in words a person reads.
+    pub title: String,
+    /// The tool's name, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// How it stands.
+    pub state: StepState,
+    /// More, when somebody opens it (what failed, how many lines).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// How long it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<i64>,
+}
+
+/// What a run used. A number that the runtime did not report is absent, never zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// Tokens read by the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens written by the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Cost in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}

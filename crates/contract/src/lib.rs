@@ -1,0 +1,36 @@
+//! Every word of the wire: ids, keys, requests, snapshots, events and codes.
+//!
+//! This crate does no I/O. Server, app, command line and pages all speak through it, so a word is
+//! spelled in exactly one place. The JSON Schema of each wire type and the code list are exported
+//! from here ([`schema`]), and a test fails when the exported files drift.
+
+pub mod artifact;
+pub mod canonical;
+pub mod code;
+pub mod event;
+pub mod fault;
+pub mod ids;
+pub mod method;
+pub mod question;
+pub mod routing;
+pub mod rpc;
+pub mod schema;
+pub mod scope;
+pub mod snapshot;
+pub mod thread;
+pub mod turn;
+
+pub use artifact::{
+    Artifact, ArtifactItem, ArtifactPath, ArtifactSet, Deliverable, EmptyReason, Missing,
+    OmitReason, Omitted, Sha256,
+};
+pub use code::{Code, ResultCode, SetBy};
+pub use event::{SessionUpdate, Step, StepState, UpdateKind, Usage};
+pub use fault::Fault;
+pub use ids::{
+    AccountId, AppThreadKey, BadId, Millis, QuestionId, RequestId, RunId, SessionKey, TokenId,
+};
+pub use question::{Answer, Question, QuestionKind, QuestionOption, QuestionState};
+pub use routing::{Routing, RuntimeId};
+pub use scope::ArtifactScope;
+pub use snapshot::{Progress, QueuePlace, RunStatus, Snapshot, Source, Stage};

@@ -1,0 +1,225 @@
+//! The methods of `/acp/rpc`: their names, parameters and results.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AppThreadKey, ArtifactScope, Question, QuestionId, Routing, RunId, RuntimeId, SessionKey,
+};
+
+/// What is really installed and reachable.
+pub const CAPABILITIES: &str = "acp.capabilities";
+/// Starts a new session's first turn.
+pub const START: &str = "session.start";
+/// Goes on with a session.
+pub const MESSAGE: &str = "session.message";
+/// Asks the running turn of a session to stop.
+pub const CANCEL: &str = "session.cancel";
+/// Ends a session.
+pub const CLOSE: &str = "session.close";
+/// Says where a turn would run.
+pub const ROUTING_RESOLVE: &str = "xworkmate.routing.resolve";
+/// The snapshot of a run.
+pub const TASKS_GET: &str = "xworkmate.tasks.get";
+/// Asks a run to stop.
+pub const TASKS_CANCEL: &str = "xworkmate.tasks.cancel";
+/// Questions that wait.
+pub const QUESTIONS_LIST: &str = "xworkmate.questions.list";
+/// Answers one.
+pub const QUESTIONS_ANSWER: &str = "xworkmate.questions.answer";
+/// The notification that carries every logged event.
+pub const UPDATE: &str = "session.update";
+/// The first notification of an event-stream answer.
+pub const ACCEPTED: &str = "xworkmate.bridge.accepted";
+/// Says that the stream lives.
+pub const KEEPALIVE: &str = "xworkmate.bridge.keepalive";
+
+/// Every request method, in the order of the documentation.
+pub const ALL: [&str; 10] = [
+    CAPABILITIES,
+    START,
+    MESSAGE,
+    CANCEL,
+    CLOSE,
+    ROUTING_RESOLVE,
+    TASKS_GET,
+    TASKS_CANCEL,
+    QUESTIONS_LIST,
+    QUESTIONS_ANSWER,
+];
+
+/// Parameters of `session.cancel` and `session.close`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionParams {
+    /// The thread.
+    pub session_id: AppThreadKey,
+}
+
+/// Result of `session.cancel`, `session.close` and `xworkmate.tasks.cancel`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    /// The request was taken. It is not proof that anything stopped.
+    pub accepted: bool,
+    /// The run that was asked to stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// `session.close`: the session was open until now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<bool>,
+    /// The registry has confirmed that the run stopped.
+    #[serde(default)]
+    pub cancelled: bool,
+    /// Why it was not taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<crate::Code>,
+    /// The same, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// Parameters of `xworkmate.tasks.get` and `xworkmate.tasks.cancel`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskParams {
+    /// The thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_thread_key: Option<AppThreadKey>,
+    /// The session, where the runtime is OpenClaw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub openclaw_session_key: Option<SessionKey>,
+    /// The run; the thread's latest when absent.
+    #[serde(default, alias = "taskId", skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// Whether the files are listed (yes, when not said).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub include_artifacts: Option<bool>,
+    /// Goes on with a list of files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// How many files a page has (200, when not said; at most 1,000).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_files: Option<u32>,
+    /// Checked against session and run when given; never enough to find a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_scope: Option<ArtifactScope>,
+}
+
+/// Parameters of `xworkmate.questions.list`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuestionsParams {
+    /// Only those of this thread.
+    #[serde(default, alias = "sessionId", skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<AppThreadKey>,
+    /// Also those that ended.
+    #[serde(default)]
+    pub include_closed: bool,
+}
+
+/// Result of `xworkmate.questions.list`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Questions {
+    /// Oldest first, at most 500.
+    pub questions: Vec<Question>,
+}
+
+/// Parameters of `xworkmate.questions.answer`: an option, or own words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AnswerParams {
+    /// Which question.
+    pub question_id: QuestionId,
+    /// The option chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub option_id: Option<String>,
+    /// In own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// Parameters of `xworkmate.routing.resolve`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResolveParams {
+    /// Where to run.
+    pub routing: Routing,
+}
+
+/// Result of `xworkmate.routing.resolve`, and of a turn whose runtime cannot take it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Resolved {
+    /// False when the runtime cannot take work.
+    pub success: bool,
+    /// `available` or `unavailable`.
+    pub status: String,
+    /// `agent` or `gateway`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_execution_target: Option<String>,
+    /// The agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_provider_id: Option<String>,
+    /// The gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_gateway_provider_id: Option<String>,
+    /// The runtime.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<RuntimeId>,
+    /// Why it cannot take work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable_code: Option<crate::Code>,
+    /// The same, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable_message: Option<String>,
+}
+
+/// Result of `acp.capabilities`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Capabilities {
+    /// Turns run on one agent.
+    pub single_agent: bool,
+    /// Turns run on several at once. Never.
+    pub multi_agent: bool,
+    /// `agent`, and `gateway` where one is configured.
+    pub available_execution_targets: Vec<String>,
+    /// The agents.
+    pub provider_catalog: Vec<Provider>,
+    /// The gateways.
+    pub gateway_providers: Vec<Provider>,
+    /// What is reachable, and why not.
+    pub provider_probe_summary: Vec<Probe>,
+    /// Every method that is answered.
+    pub methods: Vec<String>,
+    /// The server's version.
+    pub version: String,
+}
+
+/// One runtime in the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Provider {
+    /// Its name in routing.
+    pub provider_id: String,
+    /// Its name for people.
+    pub label: String,
+    /// `agent` or `gateway`.
+    pub targets: Vec<String>,
+    /// How many of its turns run at once.
+    pub max_active: u32,
+    /// How many may wait.
+    pub max_queued: u32,
+}
+
+/// Whether a runtime can take work now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Probe {
+    /// The runtime's name in routing.
+    pub provider_id: String,
+    /// It can.
+    pub available: bool,
+    /// In words: what it is, or why it cannot.
+    pub status: String,
+}

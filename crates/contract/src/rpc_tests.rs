@@ -1,0 +1,62 @@
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+#[test]
+fn requests_are_read_or_refused_with_a_code() {
+    let got = Request::parse(br#"{"jsonrpc":"2.0","id":0,"method":"x"}"#).unwrap();
+    assert_eq!(
+        got,
+        Request {
+            id: Some(Id::Number(0.into())),
+            method: "x".into(),
+            params: json!({})
+        }
+    );
+    let cases = [
+        ("notjson", Code::InvalidJson),
+        ("[]", Code::InvalidEnvelope),
+        (
+            r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#,
+            Code::InvalidEnvelope,
+        ),
+        (r#"{"id":1,"method":"x"}"#, Code::InvalidEnvelope),
+        (
+            r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#,
+            Code::InvalidEnvelope,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+            Code::InvalidEnvelope,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}"#,
+            Code::InvalidRequest,
+        ),
+    ];
+    for (body, code) in cases {
+        assert_eq!(
+            Request::parse(body.as_bytes()).map_err(|f| f.code),
+            Err(code),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn answers_survive_the_round_trip() {
+    let fault = Fault::new(Code::RuntimeBusy, "full").with("reason", "queue_full");
+    assert_eq!(
+        outcome(failure(Some(&Id::Text("a".into())), &fault)),
+        Err(fault)
+    );
+    assert_eq!(
+        outcome(success(None, &json!({"x": 1}))),
+        Ok(json!({"x": 1}))
+    );
+    let foreign = json!({"error": {"code": -1, "message": "no", "data": {"code": "THEIRS"}}});
+    assert_eq!(
+        outcome(foreign),
+        Err(Fault::new(Code::ExecutionFailed, "no (THEIRS)"))
+    );
+}

@@ -1,0 +1,56 @@
+//! The JSON Schema of every wire type and the code list, as files that a test keeps true.
+
+use schemars::schema_for;
+use serde_json::Value;
+
+use crate::{
+    Code, Question, SessionUpdate, SetBy, Snapshot, method, thread::TaskThread, turn::TurnParams,
+};
+
+/// Every exported schema with its file name.
+pub fn all() -> Vec<(&'static str, Value)> {
+    fn of<T: schemars::JsonSchema>() -> Value {
+        schema_for!(T).to_value()
+    }
+    vec![
+        ("turn-params.json", of::<TurnParams>()),
+        ("snapshot.json", of::<Snapshot>()),
+        ("session-update.json", of::<SessionUpdate>()),
+        ("question.json", of::<Question>()),
+        ("task-params.json", of::<method::TaskParams>()),
+        ("session-params.json", of::<method::SessionParams>()),
+        ("receipt.json", of::<method::Receipt>()),
+        ("questions-params.json", of::<method::QuestionsParams>()),
+        ("questions.json", of::<method::Questions>()),
+        ("answer-params.json", of::<method::AnswerParams>()),
+        ("resolve-params.json", of::<method::ResolveParams>()),
+        ("resolved.json", of::<method::Resolved>()),
+        ("capabilities.json", of::<method::Capabilities>()),
+        ("task-thread.json", of::<TaskThread>()),
+    ]
+}
+
+/// `docs/codes.md`.
+pub fn codes_page() -> String {
+    let mut out = String::from(
+        "# Codes\n\nGenerated from `crates/contract/src/code.rs`; do not edit.\n\n\
+         A thread's `lastResultCode` is empty while queued or running, then `success`, `failed`, `aborted`,\n\
+         `artifact_missing`, `ACP_HTTP_<status>` or one of these codes. Errors carry theirs in `error.data.code`.\n\n\
+         | code | set by | JSON-RPC | HTTP | what to do |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for code in Code::ALL {
+        let by = match code.set_by() {
+            SetBy::Bridge => "bridge",
+            SetBy::Runtime => "runtime",
+            SetBy::App => "app",
+            SetBy::Cli => "command line",
+        };
+        out.push_str(&format!(
+            "| `{code}` | {by} | {} | {} | {} |\n",
+            code.rpc(),
+            code.http(),
+            code.advice()
+        ));
+    }
+    out
+}

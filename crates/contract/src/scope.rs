@@ -1,0 +1,121 @@
+//! Where a run's files live: the safe segment rule and the artifact scope `tasks/<session>/<run>`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::{RunId, SessionKey};
+
+/// Characters of a segment, as the seed counts them.
+const MOST_CHARS: usize = 96;
+/// Bytes of a segment: file systems stop at 255, and a temporary name needs room beside it.
+const MOST_BYTES: usize = 240;
+/// The session's work folder stands beside its runs, so no run may be called so.
+pub const WORK: &str = "work";
+
+/// Turns a key into one folder name: the seed's rule (listed punctuation becomes `-`, 96
+/// characters), extended where it is silent: NFC, control characters become `-`, at most 240
+/// bytes on a character boundary, and a name of dots alone gets `_` in front.
+///
+/// The rule loses information on purpose; two keys that would share a folder are told apart by the
+/// owner stamp inside it, which fails closed.
+pub fn segment(key: &str) -> String {
+    let mut out = String::new();
+    for c in key.nfc().take(MOST_CHARS) {
+        let c = match c {
+            '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' => '-',
+            c if c.is_control() => '-',
+            c => c,
+        };
+        if out.len() + c.len_utf8() > MOST_BYTES {
+            break;
+        }
+        out.push(c);
+    }
+    if out.chars().all(|c| c == '.') {
+        out.insert(0, '_');
+    }
+    out
+}
+
+/// Why a text is not a scope.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadScope {
+    /// Absolute, or with `.`/`..`/NUL inside.
+    #[error("artifactScope `{0}` escapes the workspace")]
+    Escapes(String),
+    /// Not of the form `tasks/<session>/<run>`.
+    #[error("artifactScope `{0}` is not a task scope (tasks/<session>/<run>)")]
+    NotATask(String),
+    /// A well-formed scope of another session or run.
+    #[error("artifactScope `{0}` does not match this session and run")]
+    Mismatch(String),
+    /// A run whose folder would be the session's work folder.
+    #[error("run id `{0}` is reserved")]
+    ReservedRun(String),
+}
+
+/// `tasks/<session>/<run>`, without a trailing slash: the only folder whose files can become that
+/// run's artifacts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+pub struct ArtifactScope(String);
+
+impl ArtifactScope {
+    /// The scope of a run.
+    pub fn of(session: &SessionKey, run: &RunId) -> Result<Self, BadScope> {
+        let run_segment = segment(run.as_str());
+        if run_segment == WORK {
+            return Err(BadScope::ReservedRun(run.to_string()));
+        }
+        Ok(Self(format!("{}/{run_segment}", session_folder(session))))
+    }
+
+    /// Reads a scope that came from outside and holds it against the session and run it claims to
+    /// belong to. Trailing and doubled slashes and backslashes are forgiven, nothing else is.
+    pub fn check(text: &str, session: &SessionKey, run: &RunId) -> Result<Self, BadScope> {
+        let slashed = text.replace('\\', "/");
+        let parts: Vec<&str> = slashed.split('/').filter(|p| !p.is_empty()).collect();
+        if slashed.starts_with('/')
+            || slashed.contains('\0')
+            || parts.iter().any(|p| matches!(*p, "." | ".."))
+        {
+            return Err(BadScope::Escapes(text.to_owned()));
+        }
+        if parts.len() != 3 || parts.first() != Some(&"tasks") {
+            return Err(BadScope::NotATask(text.to_owned()));
+        }
+        let own = Self::of(session, run)?;
+        if parts.join("/") == own.0 {
+            Ok(own)
+        } else {
+            Err(BadScope::Mismatch(text.to_owned()))
+        }
+    }
+
+    /// The scope as a relative path.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ArtifactScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// `tasks/<session>`: the folder that holds a session's work folder and its runs.
+pub fn session_folder(session: &SessionKey) -> String {
+    format!("tasks/{}", segment(session.as_str()))
+}
+
+/// `tasks/<session>/work`: where a session's agent works when the user named no folder.
+pub fn work_folder(session: &SessionKey) -> String {
+    format!("{}/{WORK}", session_folder(session))
+}
+
+#[cfg(test)]
+#[path = "scope_tests.rs"]
+mod tests;

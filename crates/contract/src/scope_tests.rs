@@ -1,0 +1,71 @@
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+fn session(s: &str) -> SessionKey {
+    SessionKey::new(s).unwrap()
+}
+fn run(s: &str) -> RunId {
+    RunId::new(s).unwrap()
+}
+
+#[test]
+fn segments_follow_the_rule() {
+    // P01, P02, P08, P10
+    let cases = [
+        (
+            "agent:main:draft:1780658097668838-1",
+            "agent-main-draft-1780658097668838-1".to_owned(),
+        ),
+        ("a/b\\c:d*e?f\"g<h>i|j", "a-b-c-d-e-f-g-h-i-j".to_owned()),
+        (".", "_.".to_owned()),
+        ("..", "_..".to_owned()),
+        ("a\0b", "a-b".to_owned()),
+        ("tab\tkey", "tab-key".to_owned()),
+        (&"語".repeat(60), "語".repeat(60)),
+        (&"語".repeat(200), "語".repeat(80)),
+        (&"😀".repeat(96), "😀".repeat(60)),
+        (&"a".repeat(200), "a".repeat(96)),
+        ("a..b", "a..b".to_owned()),
+    ];
+    for (key, want) in cases {
+        assert_eq!(segment(key), want, "{key:?}");
+    }
+}
+
+#[test]
+fn nfc_and_nfd_twins_share_a_segment() {
+    assert_eq!(segment("na\u{ef}ve"), segment("nai\u{308}ve")); // P09
+}
+
+#[test]
+fn scopes_from_outside_are_held_against_session_and_run() {
+    let (s, r) = (session("s"), run("r"));
+    for text in ["tasks/s/r", "tasks/s/r/", "tasks//s//r", "tasks\\s\\r"] {
+        assert_eq!(
+            ArtifactScope::check(text, &s, &r).map(|x| x.to_string()),
+            Ok("tasks/s/r".into()),
+            "{text}"
+        ); // P18
+    }
+    for text in ["/tasks/s/r", "tasks/s/../r", "tasks/./r", "tasks/s\0/r"] {
+        assert_eq!(
+            ArtifactScope::check(text, &s, &r),
+            Err(BadScope::Escapes(text.into()))
+        ); // P16
+    }
+    for text in ["tasks/s", "tasks/s/r/x", "other/s/r", ""] {
+        assert_eq!(
+            ArtifactScope::check(text, &s, &r),
+            Err(BadScope::NotATask(text.into()))
+        ); // P17
+    }
+    assert_eq!(
+        ArtifactScope::check("tasks/s/turn-1", &s, &run("turn-2")),
+        Err(BadScope::Mismatch("tasks/s/turn-1".into())) // P14
+    );
+    assert_eq!(
+        ArtifactScope::of(&s, &run("work")),
+        Err(BadScope::ReservedRun("work".into()))
+    );
+}

@@ -1,0 +1,336 @@
+//! The app's TaskThread: a user's conversation with one runtime, with a local workspace.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AppThreadKey, ArtifactPath, ArtifactScope, Code, Deliverable, Fault, Millis, Omitted,
+    RequestId, ResultCode, RunId, RuntimeId, SessionKey, Sha256, Usage,
+};
+
+/// The record's version, as existing apps write it.
+pub const SCHEMA_VERSION: u32 = 20_260_411;
+
+/// `lifecycleStatus`: the seed's values and no others. `ready` does not mean success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Lifecycle {
+    /// No run is going on.
+    Ready,
+    /// A turn waits for a place in the lane.
+    Queued,
+    /// A run is going on.
+    Running,
+    /// Put away.
+    Archived,
+}
+
+/// `lastArtifactSyncStatus`: the seed's values and no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncStatus {
+    /// The turn waits.
+    Queued,
+    /// The run goes on.
+    Running,
+    /// The run ended; its files are on their way.
+    Syncing,
+    /// Every file is here and verified.
+    Synced,
+    /// Some files are here.
+    Partial,
+    /// No file could be brought, or the run failed.
+    Failed,
+    /// The run ended without success and had nothing to fetch.
+    NoArtifacts,
+    /// The run succeeded without files.
+    NoExportedArtifacts,
+}
+
+/// What can happen to a thread's lifecycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// A turn was accepted and the lane is free.
+    Start,
+    /// A turn was accepted and the lane is busy.
+    Wait,
+    /// The turn's run ended, was stopped, or its result was given up on.
+    End,
+    /// The user puts the thread away.
+    Archive,
+    /// The user brings it back.
+    Restore,
+}
+
+impl Lifecycle {
+    /// The only way a lifecycle moves.
+    pub fn after(self, step: Move) -> Result<Self, Fault> {
+        use {Lifecycle::*, Move::*};
+        match (self, step) {
+            (Ready | Queued, Start) => Ok(Running),
+            (Ready, Wait) => Ok(Queued),
+            (Queued | Running, End) => Ok(Ready),
+            (Ready, Archive) => Ok(Archived),
+            (Archived, Restore) => Ok(Ready),
+            (Archived, _) => Err(Fault::new(
+                Code::ThreadArchived,
+                "The thread is archived. Restore it first.",
+            )),
+            (Running | Queued, Start | Wait | Archive) => Err(Fault::new(
+                Code::ThreadBusy,
+                "The thread has a run. Wait for its end or stop it first.",
+            )),
+            (Ready | Queued | Running, Restore) | (Ready, End) => {
+                Err(Fault::invalid("The thread is not in a state for that."))
+            }
+        }
+    }
+}
+
+/// One thread, one record, one file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskThread {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Its key: `sessionKey` and `appThreadKey` are the same value.
+    pub thread_id: AppThreadKey,
+    /// A name people can type.
+    pub name: String,
+    /// What it is about: the first words of the first message.
+    pub title: String,
+    /// Where its files land.
+    pub workspace_binding: WorkspaceBinding,
+    /// Where its turns run.
+    pub execution_binding: ExecutionBinding,
+    /// What was said, and what came of it.
+    pub context_state: ContextState,
+    /// Where it stands.
+    pub lifecycle_state: LifecycleState,
+    /// When it was made.
+    pub created_at_ms: Millis,
+    /// When it last changed.
+    pub updated_at_ms: Millis,
+}
+
+/// The local workspace of a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceBinding {
+    /// `localFs`.
+    pub workspace_kind: String,
+    /// The folder that files are synced into.
+    pub workspace_path: String,
+    /// The user's own folder, in which the agent works, when one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
+}
+
+/// Where a thread's turns run. Fixed at its first turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionBinding {
+    /// `agent` or `gateway`.
+    pub execution_mode: ExecutionMode,
+    /// The runtime, once the bridge has chosen one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<RuntimeId>,
+    /// The bridge.
+    pub endpoint_id: String,
+}
+
+/// The two execution targets. A record with the older `auto` is refused, alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ExecutionMode {
+    /// An agent, builtin or over ACP.
+    Agent,
+    /// A gateway.
+    Gateway,
+}
+
+/// What was said, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextState {
+    /// The transcript: the user's own words and the runtime's, nothing that machines added.
+    #[serde(default)]
+    pub messages: Vec<Message>,
+    /// Turns that wait for the one before them, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued_turns: Vec<QueuedTurn>,
+    /// The run that goes on, or the last one.
+    #[serde(
+        default,
+        alias = "openClawTaskAssociation",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub task_association: Option<TaskAssociation>,
+    /// How the last sync ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_artifact_sync_status: Option<SyncStatus>,
+    /// More about it: a code and a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_artifact_sync_detail: Option<String>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_artifact_sync_at_ms: Option<Millis>,
+    /// The files of the current run, and no others.
+    #[serde(default)]
+    pub last_task_artifact_relative_paths: Vec<ArtifactPath>,
+    /// The same files with size and digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_artifacts: Vec<SyncedFile>,
+    /// Files that were seen at the runtime and not taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_omitted: Vec<Omitted>,
+}
+
+/// A file that came home and was verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncedFile {
+    /// Its path in the thread's workspace.
+    pub path: ArtifactPath,
+    /// Its length.
+    pub size: u64,
+    /// Its digest, computed from the bytes on this disk.
+    pub sha256: Sha256,
+    /// What it is.
+    pub content_type: String,
+}
+
+/// One message of the transcript.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    /// `user` or `assistant`.
+    pub role: Role,
+    /// What was said.
+    pub text: String,
+    /// When.
+    pub timestamp_ms: Millis,
+    /// The run it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// It is an error rather than an answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub error: bool,
+}
+
+/// Who spoke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The person.
+    User,
+    /// The runtime.
+    Assistant,
+}
+
+/// A turn that waits; kept in the record, so that a restart does not lose it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedTurn {
+    /// The idempotency key that it will be sent with.
+    pub request_id: RequestId,
+    /// What to do.
+    pub prompt: String,
+    /// What must come back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deliverables: Vec<Deliverable>,
+    /// Files that go with it, by path on this machine, copied aside when it was queued.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<String>,
+    /// When it was asked for.
+    pub queued_at_ms: Millis,
+}
+
+/// The run that a thread is waiting for, or the last one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskAssociation {
+    /// The thread.
+    pub app_thread_key: AppThreadKey,
+    /// The idempotency key it was sent with.
+    pub request_id: RequestId,
+    /// The run, once the bridge has answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// The session on the runtime.
+    #[serde(
+        default,
+        alias = "openclawSessionKey",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub session_key: Option<SessionKey>,
+    /// Its scope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_scope: Option<ArtifactScope>,
+    /// When it was sent.
+    pub started_at_ms: Millis,
+    /// The last event of the thread's log that was seen.
+    #[serde(default)]
+    pub last_event_id: i64,
+    /// The user asked to stop it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_requested: bool,
+    /// What it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub usage: Option<UsageNote>,
+}
+
+/// Tokens of a run, as kept in the record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageNote {
+    /// Tokens read by the model.
+    pub input_tokens: Option<u64>,
+    /// Tokens written by it.
+    pub output_tokens: Option<u64>,
+}
+impl From<Usage> for UsageNote {
+    fn from(u: Usage) -> Self {
+        Self {
+            input_tokens: u.input_tokens,
+            output_tokens: u.output_tokens,
+        }
+    }
+}
+
+/// Where a thread stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LifecycleState {
+    /// The lifecycle.
+    pub status: Lifecycle,
+    /// When the last run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run_at_ms: Option<Millis>,
+    /// How it ended; empty while queued or running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_result_code: Option<ResultCode>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lifecycle::*, Move::*};
+
+    #[test]
+    fn every_pair_of_state_and_move_is_decided() {
+        let table = [
+            (
+                Ready,
+                [Some(Running), Some(Queued), None, Some(Archived), None],
+            ),
+            (Queued, [Some(Running), None, Some(Ready), None, None]),
+            (Running, [None, None, Some(Ready), None, None]),
+            (Archived, [None, None, None, None, Some(Ready)]),
+        ];
+        for (from, wants) in table {
+            for (step, want) in [Start, Wait, End, Archive, Restore].into_iter().zip(wants) {
+                assert_eq!(from.after(step).ok(), want, "{from:?} {step:?}");
+            }
+        }
+    }
+}

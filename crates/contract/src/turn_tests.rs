@@ -1,0 +1,106 @@
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use super::*;
+
+fn params(change: impl FnOnce(&mut Value)) -> Result<Turn, Fault> {
+    let mut value = json!({
+        "sessionId": "draft:1", "threadId": "draft:1", "prompt": "write", "routing": {"explicitProviderId": "builtin"},
+        "metadata": {"xworkmateTaskArtifactContract": {"schemaVersion": 1, "appThreadKey": "draft:1", "expectedArtifactDirs": ["reports", "reports/"]}}
+    });
+    change(&mut value);
+    serde_json::from_value::<TurnParams>(value).unwrap().check()
+}
+
+#[test]
+fn a_turn_is_read_whole() {
+    let turn = params(|v| v["requestId"] = json!("r-1")).unwrap();
+    assert_eq!(
+        turn,
+        Turn {
+            thread: AppThreadKey::new("draft:1").unwrap(),
+            request: Some(RequestId::new("r-1").unwrap()),
+            prompt: "write".into(),
+            working_directory: None,
+            routing: Routing {
+                explicit_provider_id: Some("builtin".into()),
+                ..Routing::default()
+            },
+            attachments: vec![],
+            expected_dirs: vec!["reports/".into()],
+            deliverables: vec![],
+        }
+    );
+}
+
+#[test]
+fn the_prompt_may_come_under_older_names() {
+    let turn = params(|v| {
+        v["prompt"] = json!("  ");
+        v["messages"] = json!([{"role": "user", "content": "old"}, {"role": "user", "content": "new"}, {"role": "assistant", "content": "x"}]);
+    });
+    assert_eq!(turn.unwrap().prompt, "new");
+    assert_eq!(
+        params(|v| v["prompt"] = json!("")).unwrap_err().code,
+        Code::PromptRequired
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let code = |r: Result<Turn, Fault>| r.unwrap_err().code;
+    assert_eq!(
+        code(params(|v| v["routing"] = Value::Null)),
+        Code::RoutingRequired
+    ); // B07
+    assert_eq!(
+        code(params(|v| v["openclawSessionKey"] = json!("agent:main:x"))),
+        Code::InvalidRequest
+    );
+    assert_eq!(
+        code(params(|v| v["metadata"] = json!({}))),
+        Code::InvalidRequest
+    );
+    assert_eq!(
+        code(params(|v| v["threadId"] = json!("draft:2"))),
+        Code::InvalidRequest
+    );
+    let contract = "xworkmateTaskArtifactContract";
+    assert_eq!(
+        code(params(
+            |v| v["metadata"][contract]["schemaVersion"] = json!(2)
+        )),
+        Code::InvalidRequest
+    );
+    assert_eq!(
+        code(params(
+            |v| v["metadata"][contract]["sessionKey"] = json!("x")
+        )),
+        Code::InvalidRequest
+    );
+    for dir in ["../outside", "/etc", "C:\\x", "a/./b"] {
+        assert_eq!(
+            code(params(
+                |v| v["metadata"][contract]["expectedArtifactDirs"] = json!([dir])
+            )),
+            Code::InvalidRequest
+        ); // P28, P29
+    }
+}
+
+#[test]
+fn older_required_extensions_become_deliverables() {
+    let turn = params(|v| {
+        v["metadata"]["xworkmateTaskArtifactContract"]["requiredArtifactExtensions"] =
+            json!([".PDF"])
+    });
+    assert_eq!(
+        turn.unwrap().deliverables,
+        vec![Deliverable {
+            glob: "**/*.pdf".into(),
+            content_type: None,
+            min_bytes: None,
+            min_count: None
+        }]
+    );
+}

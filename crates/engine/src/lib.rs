@@ -1,0 +1,1 @@
+//! The run engine and the rules of the three doors: threads, board, builds.

@@ -1,0 +1,1 @@
+//! One trait, three runtimes.

@@ -1,0 +1,1 @@
+//! HTTP, WebSocket and SSE in front of the engine.

@@ -1,0 +1,1 @@
+//! The pages, and the local API that the command line shares with them.
