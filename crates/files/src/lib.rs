@@ -1,0 +1,69 @@
+//! The only door to the disk: open beneath a held root, write atomically, hash, journal.
+//!
+//! Everything here blocks; callers on an async runtime use its blocking threads.
+//!
+//! - [`Root`] is a folder held open. What is opened, made or removed through it lies beneath it and
+//!   was reached without following a single symlink, whatever others do to the tree meanwhile.
+//! - [`walk`](mod@walk) lists a tree in one fixed order and names what it could not take.
+//! - [`hash`] gives size, digest and stamp of the same bytes, or says that they changed.
+//! - [`atomic`] reads and writes our own files, whose paths nobody else chooses.
+//! - [`Journal`] is an append-only record that survives a kill at any instruction.
+//! - [`Lock`] gives a folder one owner.
+//!
+//! **Invariant**: a check is made on the open descriptor that is then used, never on a name.
+
+pub mod atomic;
+mod error;
+pub mod hash;
+pub mod journal;
+mod lock;
+mod rel;
+mod remove;
+mod resolve;
+mod root;
+mod stage;
+mod stamp;
+pub mod walk;
+
+pub use error::{Error, Reason, Result};
+pub use journal::{Journal, JournalError, JournalReader};
+pub use lock::{Lock, LockError};
+pub use resolve::Resolver;
+pub use root::{Entry, Root};
+pub use stage::{Staged, Written};
+pub use stamp::{FileKind, Stamp, Stat};
+
+/// When a write must have reached the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Before the call returns.
+    Now,
+    /// With the next write that asks for `Now`, or with a `sync`. A power loss before that may
+    /// lose it; the end of our process does not.
+    Later,
+}
+
+/// Who may look at what we create.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The owner alone: 0600 for files, 0700 for folders.
+    Private,
+    /// Whatever the process's umask leaves.
+    Shared,
+}
+
+impl Access {
+    pub(crate) fn file(self) -> rustix::fs::Mode {
+        rustix::fs::Mode::from_raw_mode(match self {
+            Self::Private => 0o600,
+            Self::Shared => 0o666,
+        })
+    }
+
+    pub(crate) fn dir(self) -> rustix::fs::Mode {
+        rustix::fs::Mode::from_raw_mode(match self {
+            Self::Private => 0o700,
+            Self::Shared => 0o777,
+        })
+    }
+}

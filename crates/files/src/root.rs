@@ -1,0 +1,312 @@
+//! A folder held open, and everything that may be done beneath it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, fsync, mkdirat, renameat, statat, unlinkat},
+    io::Errno,
+};
+
+use crate::{
+    Access, Error, FileKind, Reason, Resolver, Result, Stat,
+    rel::parts,
+    resolve::{self, THROUGH},
+    stamp::retried,
+};
+
+/// A directory that can be listed and synced.
+const LIST: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+/// NONBLOCK: a FIFO or a device must not stall us before the descriptor can be checked.
+const SAFE: OFlags = OFlags::NONBLOCK
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+/// A folder held open. Paths given to its methods are plain and relative (one spelling per file, no
+/// `.`, `..`, empty or NUL part); where a folder is asked for, the empty path is the root itself.
+///
+/// Later renames of the path that led here change nothing, and no symlink beneath it is followed.
+/// Cloning is cheap and shares the held folder.
+#[derive(Clone, Debug)]
+pub struct Root {
+    dir: Arc<OwnedFd>,
+    path: PathBuf,
+    resolver: Resolver,
+}
+
+/// A name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name, as the file system spells it.
+    pub name: OsString,
+    /// What stands there.
+    pub kind: FileKind,
+}
+
+/// The folder that a name lies in: the root itself, or one beneath it.
+pub(crate) enum Parent<'a> {
+    Root(&'a OwnedFd),
+    Beneath(OwnedFd),
+}
+
+impl AsFd for Parent<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Root(fd) => fd.as_fd(),
+            Self::Beneath(fd) => fd.as_fd(),
+        }
+    }
+}
+
+impl Root {
+    /// Holds a folder open. The path is ours (from configuration), so symlinks in it are followed.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let dir = retried(|| rustix::fs::open(path, LIST, Mode::empty()))
+            .map_err(|e| Error::os(e, path))?;
+        let resolver = resolve::probe(dir.as_fd());
+        Ok(Self {
+            dir: Arc::new(dir),
+            path: path.to_owned(),
+            resolver,
+        })
+    }
+
+    /// Chooses how paths are resolved. [`open`](Self::open) has already picked the best way; this
+    /// is for holding the ways against each other.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: Resolver) -> Self {
+        self.resolver = resolver;
+        self
+    }
+
+    /// How paths are resolved here.
+    pub fn resolver(&self) -> Resolver {
+        self.resolver
+    }
+
+    /// The path that led here: for messages and for telling others, never for access.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A regular file, opened for reading. The checks are made on the open descriptor: what was
+    /// checked is what will be read.
+    pub fn open_file(&self, rel: impl AsRef<Path>) -> Result<File> {
+        let rel = rel.as_ref();
+        let fd = self.resolve(rel, OFlags::RDONLY | SAFE, Mode::empty())?;
+        self.regular(fd, rel)
+    }
+
+    /// A regular file, opened for appending; made if it is not there.
+    pub fn append_file(&self, rel: impl AsRef<Path>, access: Access) -> Result<File> {
+        let rel = rel.as_ref();
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | SAFE;
+        let fd = self.resolve(rel, flags, access.file())?;
+        self.regular(fd, rel)
+    }
+
+    /// A folder beneath, held open in its turn.
+    pub fn open_dir(&self, rel: impl AsRef<Path>) -> Result<Self> {
+        let rel = rel.as_ref();
+        if self.parts(rel)?.is_empty() {
+            return Ok(self.clone());
+        }
+        let dir = self.resolve(rel, LIST, Mode::empty())?;
+        Ok(Self {
+            dir: Arc::new(dir),
+            path: self.path.join(rel),
+            resolver: self.resolver,
+        })
+    }
+
+    /// Makes a folder and those above it, as far as they are missing, and opens it. The new names
+    /// are on disk when this returns.
+    pub fn create_dir_all(&self, rel: impl AsRef<Path>, access: Access) -> Result<Self> {
+        let rel = rel.as_ref();
+        match self.open_dir(rel) {
+            Err(e) if e.reason() == Reason::NotFound => {}
+            found => return found,
+        }
+        let mut here = self.clone();
+        for part in self.parts(rel)? {
+            here = match here.open_dir(part) {
+                Err(e) if e.reason() == Reason::NotFound => {
+                    match mkdirat(&here.dir, part, access.dir()) {
+                        // Somebody else was quicker. Opening it says whether it is a folder.
+                        Ok(()) | Err(Errno::EXIST) => here.sync_names()?,
+                        Err(e) => return Err(Error::os(e, here.path.join(part))),
+                    }
+                    here.open_dir(part)?
+                }
+                found => found?,
+            };
+        }
+        Ok(here)
+    }
+
+    /// The names in a folder, in the order of their bytes.
+    pub fn entries(&self, rel: impl AsRef<Path>) -> Result<Vec<Entry>> {
+        let dir = self.open_dir(rel)?;
+        let failed = |e| Error::os(e, &dir.path);
+        let mut found = Vec::new();
+        for entry in Dir::read_from(&dir.dir).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // Some file systems do not say; then the name must be asked about.
+                FileType::Unknown => match dir.stat(name) {
+                    Ok(stat) => stat.kind,
+                    Err(e) if e.reason() == Reason::NotFound => continue,
+                    Err(e) => return Err(e),
+                },
+                kind => FileKind::of(kind),
+            };
+            found.push(Entry {
+                name: name.to_owned(),
+                kind,
+            });
+        }
+        found.sort_unstable_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+        Ok(found)
+    }
+
+    /// Facts about what stands under a name, without following it.
+    pub fn stat(&self, rel: impl AsRef<Path>) -> Result<Stat> {
+        let rel = rel.as_ref();
+        let st = if rel.as_os_str().is_empty() {
+            retried(|| fstat(&self.dir))
+        } else {
+            let (parent, name) = self.parent(rel, THROUGH)?;
+            retried(|| statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW))
+        };
+        st.map(|st| Stat::from_stat(&st))
+            .map_err(|e| self.failed(e, rel))
+    }
+
+    /// Removes a file, symlink or special file (the name itself; nothing is followed).
+    pub fn remove_file(&self, rel: impl AsRef<Path>) -> Result<()> {
+        let rel = rel.as_ref();
+        let (parent, name) = self.parent(rel, LIST)?;
+        unlinkat(&parent, name, AtFlags::empty()).map_err(|e| self.failed(e, rel))?;
+        self.sync_parent(&parent, rel)
+    }
+
+    /// Moves a file or folder; a file under the new name is replaced.
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        let (old_parent, old_name) = self.parent(from, LIST)?;
+        let (new_parent, new_name) = self.parent(to, LIST)?;
+        renameat(&old_parent, old_name, &new_parent, new_name).map_err(|e| {
+            let at_fault = if e == Errno::NOENT { from } else { to };
+            self.failed(e, at_fault)
+        })?;
+        self.sync_parent(&new_parent, to)?;
+        self.sync_parent(&old_parent, from)
+    }
+
+    /// Puts everything written beneath this root (and on its file system) on disk. One call for
+    /// many files that were written with [`Durability::Later`](crate::Durability::Later).
+    pub fn sync(&self) -> Result<()> {
+        #[cfg(target_os = "linux")]
+        let synced = rustix::fs::syncfs(&self.dir);
+        #[cfg(not(target_os = "linux"))]
+        let synced = {
+            rustix::fs::sync();
+            Ok(())
+        };
+        synced.map_err(|e| Error::os(e, &self.path))
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    pub(crate) fn sync_names(&self) -> Result<()> {
+        retried(|| fsync(&self.dir)).map_err(|e| Error::os(e, &self.path))
+    }
+
+    pub(crate) fn sync_parent(&self, parent: &Parent<'_>, rel: &Path) -> Result<()> {
+        retried(|| fsync(parent)).map_err(|e| self.failed(e, rel))
+    }
+
+    /// The folder that `rel` lies in, and its name there.
+    pub(crate) fn parent<'a>(
+        &'a self,
+        rel: &'a Path,
+        flags: OFlags,
+    ) -> Result<(Parent<'a>, &'a OsStr)> {
+        let parts = self.parts(rel)?;
+        let Some((name, above)) = parts.split_last() else {
+            return Err(Error::new(Reason::NotRelative, self.path.join(rel)));
+        };
+        if above.is_empty() {
+            return Ok((Parent::Root(&self.dir), name));
+        }
+        let fd = resolve::open(self.resolver, self.dir.as_fd(), above, flags, Mode::empty())
+            .map_err(|e| self.failed(e, rel))?;
+        Ok((Parent::Beneath(fd), name))
+    }
+
+    /// As [`parent`](Self::parent), for a caller that will change names in it and sync them.
+    pub(crate) fn parent_to_write<'a>(&'a self, rel: &'a Path) -> Result<(Parent<'a>, &'a OsStr)> {
+        self.parent(rel, LIST)
+    }
+
+    pub(crate) fn failed(&self, errno: Errno, rel: &Path) -> Error {
+        Error::os(errno, self.path.join(rel))
+    }
+
+    fn resolve(&self, rel: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+        let parts = self.parts(rel)?;
+        if parts.is_empty() {
+            return Err(Error::new(Reason::NotRelative, &self.path));
+        }
+        resolve::open(self.resolver, self.dir.as_fd(), &parts, flags, mode)
+            .map_err(|e| self.failed(e, rel))
+    }
+
+    fn parts<'a>(&self, rel: &'a Path) -> Result<Vec<&'a OsStr>> {
+        // Not joined: an absolute `rel` would replace the root in the message.
+        parts(rel).ok_or_else(|| Error::new(Reason::NotRelative, rel))
+    }
+
+    fn regular(&self, fd: OwnedFd, rel: &Path) -> Result<File> {
+        checked_regular(fd).map_err(|refused| match refused {
+            Refused::Os(e) => self.failed(e, rel),
+            Refused::For(reason) => Error::new(reason, self.path.join(rel)),
+        })
+    }
+}
+
+pub(crate) enum Refused {
+    Os(Errno),
+    For(Reason),
+}
+
+/// Takes an open descriptor only if it is a regular file whose bytes are its owner's to give: a
+/// second name is fine for our own files, but another user's file may have been linked in here by
+/// somebody who cannot read it.
+pub(crate) fn checked_regular(fd: OwnedFd) -> Result<File, Refused> {
+    let st = retried(|| fstat(&fd)).map_err(Refused::Os)?;
+    if FileType::from_raw_mode(st.st_mode) != FileType::RegularFile {
+        return Err(Refused::For(Reason::NotRegular));
+    }
+    if st.st_nlink > 1 && st.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(Refused::For(Reason::HardLinked));
+    }
+    Ok(File::from(fd))
+}

@@ -1,0 +1,202 @@
+//! Whole files or none: bytes go to a temporary name first and get their real name at the end.
+
+use std::{
+    fs::File,
+    io::{Read, Write as _},
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use rustix::{
+    fs::{AtFlags, OFlags, RenameFlags, linkat, openat, renameat, renameat_with, unlinkat},
+    io::Errno,
+};
+use sha2::{Digest as _, Sha256};
+
+use crate::{Access, Durability, Error, Result, Root};
+
+/// One buffer of a streaming copy or hash.
+pub(crate) const CHUNK: usize = 128 * 1024;
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// How many bytes.
+    pub size: u64,
+    /// The SHA-256 of them, taken on the same pass.
+    pub sha256: [u8; 32],
+}
+
+/// Bytes that are on disk under a temporary name. Dropped without being published, they go away.
+#[derive(Debug)]
+pub struct Staged {
+    folder: Root,
+    name: String,
+    written: Written,
+    durability: Durability,
+    published: bool,
+}
+
+impl Root {
+    /// Writes everything from `source` to a temporary name in this folder. The file gets its real
+    /// name, in any folder of the same file system, by [`Staged::publish`]; so a caller can look
+    /// once more at where the bytes came from before anybody sees them.
+    pub fn stage(
+        &self,
+        source: &mut impl Read,
+        access: Access,
+        durability: Durability,
+    ) -> Result<Staged> {
+        let (name, mut file) = self.fresh_file(access)?;
+        let nothing = Written {
+            size: 0,
+            sha256: [0; 32],
+        };
+        // From here on, leaving early removes the file.
+        let mut staged = Staged {
+            folder: self.clone(),
+            name,
+            written: nothing,
+            durability,
+            published: false,
+        };
+        let failed = |e| Error::io(e, self.path());
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let got = match source.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(got) => got,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(Error::source(e, self.path())),
+            };
+            let bytes = buffer.get(..got).unwrap_or(&buffer);
+            hasher.update(bytes);
+            file.write_all(bytes).map_err(failed)?;
+            staged.written.size += got as u64;
+        }
+        if durability == Durability::Now {
+            file.sync_all().map_err(failed)?;
+        }
+        staged.written.sha256 = hasher.finalize().into();
+        Ok(staged)
+    }
+
+    /// Streams a file into place: either all of it is there under its name, on disk, or nothing.
+    pub fn copy_in(
+        &self,
+        rel: impl AsRef<Path>,
+        source: &mut impl Read,
+        access: Access,
+    ) -> Result<Written> {
+        let rel = rel.as_ref();
+        let folder = self.folder_of(rel)?;
+        folder
+            .stage(source, access, Durability::Now)?
+            .publish(self, rel)
+    }
+
+    /// As [`copy_in`](Self::copy_in), from bytes. What was there before is replaced as a whole.
+    pub fn write_atomic(
+        &self,
+        rel: impl AsRef<Path>,
+        bytes: &[u8],
+        access: Access,
+    ) -> Result<Written> {
+        self.copy_in(rel, &mut &*bytes, access)
+    }
+
+    /// As [`write_atomic`](Self::write_atomic), but refuses with
+    /// [`AlreadyExists`](crate::Reason::AlreadyExists) if anything stands under the name: of two
+    /// callers at the same time, one wins.
+    pub fn create_file(
+        &self,
+        rel: impl AsRef<Path>,
+        bytes: &[u8],
+        access: Access,
+    ) -> Result<Written> {
+        let rel = rel.as_ref();
+        let folder = self.folder_of(rel)?;
+        folder
+            .stage(&mut &*bytes, access, Durability::Now)?
+            .publish_new(self, rel)
+    }
+
+    fn folder_of(&self, rel: &Path) -> Result<Self> {
+        self.open_dir(rel.parent().unwrap_or(Path::new("")))
+    }
+
+    fn fresh_file(&self, access: Access) -> Result<(String, File)> {
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        loop {
+            let name = fresh_name();
+            match openat(self.fd(), &name, flags, access.file()) {
+                Ok(fd) => return Ok((name, File::from(fd))),
+                Err(Errno::EXIST | Errno::INTR) => {}
+                Err(e) => return Err(Error::os(e, self.path())),
+            }
+        }
+    }
+}
+
+impl Staged {
+    /// What was written so far: everything.
+    pub fn written(&self) -> Written {
+        self.written
+    }
+
+    /// Gives the bytes their name, replacing a file that has it. The folder must exist.
+    pub fn publish(self, root: &Root, rel: impl AsRef<Path>) -> Result<Written> {
+        self.put(root, rel.as_ref(), false)
+    }
+
+    /// As [`publish`](Self::publish), but never replaces anything.
+    pub fn publish_new(self, root: &Root, rel: impl AsRef<Path>) -> Result<Written> {
+        self.put(root, rel.as_ref(), true)
+    }
+
+    fn put(mut self, root: &Root, rel: &Path, new: bool) -> Result<Written> {
+        let (parent, name) = root.parent_to_write(rel)?;
+        let moved = if new {
+            match renameat_with(
+                self.folder.fd(),
+                &self.name,
+                &parent,
+                name,
+                RenameFlags::NOREPLACE,
+            ) {
+                // Not every file system knows the flag; a hard link refuses an existing name too,
+                // and dropping `self` then takes the temporary one away.
+                Err(Errno::INVAL | Errno::NOSYS) => {
+                    let from = self.folder.fd();
+                    linkat(from, &self.name, &parent, name, AtFlags::empty())
+                }
+                done => done.map(|()| self.published = true),
+            }
+        } else {
+            renameat(self.folder.fd(), &self.name, &parent, name).map(|()| self.published = true)
+        };
+        moved.map_err(|e| root.failed(e, rel))?;
+        if self.durability == Durability::Now {
+            root.sync_parent(&parent, rel)?;
+        }
+        Ok(self.written)
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if !self.published {
+            // Nobody to tell; the name says what it is, and whoever owns the folder sweeps it.
+            let _ = unlinkat(self.folder.fd(), &self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// A name that no one else uses: at most a leftover of a dead process had it.
+pub(crate) fn fresh_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!(".threadline-{}-{n}.tmp", std::process::id())
+}
