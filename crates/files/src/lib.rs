@@ -29,7 +29,7 @@ pub use error::{Error, Reason, Result};
 pub use journal::{Journal, JournalError, JournalReader};
 pub use lock::{Lock, LockError};
 pub use resolve::Resolver;
-pub use root::{Entry, Root};
+pub use root::{Entry, FolderGuard, Root};
 pub use stage::{Staged, Written};
 pub use stamp::{FileKind, Stamp, Stat};
 

@@ -12,7 +12,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, fsync, mkdirat, renameat, statat, unlinkat},
+    fs::{
+        AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, fsync, mkdirat,
+        renameat, statat, unlinkat,
+    },
     io::Errno,
 };
 
@@ -51,6 +54,12 @@ pub struct Entry {
     pub name: OsString,
     /// What stands there.
     pub kind: FileKind,
+}
+
+/// Keeps a folder locked until it is dropped.
+#[derive(Debug)]
+pub struct FolderGuard {
+    _held: OwnedFd,
 }
 
 /// The folder that a name lies in: the root itself, or one beneath it.
@@ -98,6 +107,20 @@ impl Root {
     /// The path that led here: for messages and for telling others, never for access.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where the held folder really lies, symlinks resolved: to compare with paths that others
+    /// name. Not for access either.
+    pub fn real_path(&self) -> PathBuf {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::{fd::AsRawFd as _, unix::ffi::OsStringExt as _};
+            let link = format!("/proc/self/fd/{}", self.dir.as_raw_fd());
+            if let Ok(path) = rustix::fs::readlink(link, Vec::new()) {
+                return PathBuf::from(OsString::from_vec(path.into_bytes()));
+            }
+        }
+        std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
     }
 
     /// A regular file, opened for reading. The checks are made on the open descriptor: what was
@@ -229,6 +252,17 @@ impl Root {
             Ok(())
         };
         synced.map_err(|e| Error::os(e, &self.path))
+    }
+
+    /// Waits until nobody else holds this folder this way, and holds it until the guard is dropped.
+    /// Keeps out only those who ask too; also in other processes.
+    pub fn lock(&self) -> Result<FolderGuard> {
+        // A lock belongs to an open descriptor: each holder needs its own.
+        let own = retried(|| rustix::fs::openat(&self.dir, ".", LIST, Mode::empty()));
+        let own = own.map_err(|e| Error::os(e, &self.path))?;
+        retried(|| flock(&own, FlockOperation::LockExclusive))
+            .map_err(|e| Error::os(e, &self.path))?;
+        Ok(FolderGuard { _held: own })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

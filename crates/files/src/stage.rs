@@ -8,7 +8,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, OFlags, RenameFlags, linkat, openat, renameat, renameat_with, unlinkat},
+    fs::{
+        AtFlags, OFlags, RenameFlags, Timespec, Timestamps, futimens, linkat, openat, renameat,
+        renameat_with, unlinkat,
+    },
     io::Errno,
 };
 use sha2::{Digest as _, Sha256};
@@ -32,6 +35,7 @@ pub struct Written {
 pub struct Staged {
     folder: Root,
     name: String,
+    file: File,
     written: Written,
     durability: Durability,
     published: bool,
@@ -47,8 +51,8 @@ impl Root {
         access: Access,
         durability: Durability,
     ) -> Result<Staged> {
-        let (name, mut file) = self.fresh_file(access)?;
-        let nothing = Written {
+        let (name, file) = self.fresh_file(access)?;
+        let written = Written {
             size: 0,
             sha256: [0; 32],
         };
@@ -56,7 +60,8 @@ impl Root {
         let mut staged = Staged {
             folder: self.clone(),
             name,
-            written: nothing,
+            file,
+            written,
             durability,
             published: false,
         };
@@ -72,11 +77,11 @@ impl Root {
             };
             let bytes = buffer.get(..got).unwrap_or(&buffer);
             hasher.update(bytes);
-            file.write_all(bytes).map_err(failed)?;
+            staged.file.write_all(bytes).map_err(failed)?;
             staged.written.size += got as u64;
         }
         if durability == Durability::Now {
-            file.sync_all().map_err(failed)?;
+            staged.file.sync_all().map_err(failed)?;
         }
         staged.written.sha256 = hasher.finalize().into();
         Ok(staged)
@@ -144,6 +149,19 @@ impl Staged {
     /// What was written so far: everything.
     pub fn written(&self) -> Written {
         self.written
+    }
+
+    /// Gives the file the modification time that the bytes had where they came from.
+    pub fn set_modified(&self, mtime_ns: i64) -> Result<()> {
+        let time = Timespec {
+            tv_sec: mtime_ns.div_euclid(1_000_000_000),
+            tv_nsec: mtime_ns.rem_euclid(1_000_000_000) as _,
+        };
+        let times = Timestamps {
+            last_access: time,
+            last_modification: time,
+        };
+        futimens(&self.file, &times).map_err(|e| Error::os(e, self.folder.path().join(&self.name)))
     }
 
     /// Gives the bytes their name, replacing a file that has it. The folder must exist.

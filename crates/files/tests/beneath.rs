@@ -284,7 +284,10 @@ fn the_root_stays_where_it_was_opened() {
     let t = tempfile::tempdir().unwrap();
     fs::create_dir(t.path().join("old")).unwrap();
     fs::write(t.path().join("old/f"), "kept").unwrap();
-    for r in both(&t.path().join("old")) {
+    symlink("old", t.path().join("alias")).unwrap();
+    let real = Root::open(t.path().join("alias")).unwrap().real_path();
+    assert_eq!(real, Root::open(t.path()).unwrap().real_path().join("old"));
+    for r in both(&t.path().join("alias")) {
         fs::rename(t.path().join("old"), t.path().join("moved")).unwrap();
         fs::create_dir(t.path().join("old")).unwrap();
         fs::write(t.path().join("old/f"), "other").unwrap();

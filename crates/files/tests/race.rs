@@ -78,6 +78,10 @@ fn held(what: &str, [right, refused, escaped]: [u64; 3]) {
 }
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the control shows why it is banned"
+)]
 fn reading_never_leaves_the_root() {
     let w = World::new();
     // The control: what a careful-looking program does, and how it is fooled.

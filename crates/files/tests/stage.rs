@@ -236,6 +236,39 @@ fn own_files_are_read_and_written_whole() {
     );
 }
 
+#[test]
+fn a_copy_can_keep_its_time() {
+    let t = tempfile::tempdir().unwrap();
+    let r = Root::open(t.path()).unwrap();
+    for ns in [1_700_000_000_123_456_789, 0, -1, 4_000_000_000_000_000_001] {
+        let staged = r
+            .stage(&mut &b"x"[..], Access::Shared, Durability::Later)
+            .unwrap();
+        staged.set_modified(ns).unwrap();
+        staged.publish(&r, "f").unwrap();
+        assert_eq!(r.stat("f").unwrap().stamp.mtime_ns, ns);
+    }
+}
+
+#[test]
+fn a_folder_is_held_by_one_at_a_time() {
+    let t = tempfile::tempdir().unwrap();
+    let r = Root::open(t.path()).unwrap();
+    let inside = std::sync::atomic::AtomicU32::new(0);
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                use std::sync::atomic::Ordering::SeqCst;
+                for _ in 0..200 {
+                    let _guard = r.clone().lock().unwrap();
+                    assert_eq!(inside.fetch_add(1, SeqCst), 0);
+                    assert_eq!(inside.fetch_sub(1, SeqCst), 1);
+                }
+            });
+        }
+    });
+}
+
 /// A file system with room for next to nothing, for as long as it lives.
 struct Tiny(tempfile::TempDir);
 impl Tiny {
