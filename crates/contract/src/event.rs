@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AppThreadKey, ArtifactScope, Code, Millis, Progress, Question, QueuePlace, RunId, RunStatus,
-    Snapshot,
 };
 
 /// The coarse kind of an update, as existing apps read it.
@@ -69,12 +68,12 @@ pub struct SessionUpdate {
     /// The run's scope (`started`): with `runId`, only good for asking again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_scope: Option<ArtifactScope>,
-    /// The result (`completed`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Box<Snapshot>>,
     /// The update was over 64 KiB and is shortened here; the log holds it whole.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// Where to read the whole of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_at: Option<String>,
 }
 
 impl SessionUpdate {
@@ -104,8 +103,8 @@ impl SessionUpdate {
             question: None,
             usage: None,
             artifact_scope: None,
-            result: None,
             truncated: false,
+            whole_at: None,
         }
     }
 }

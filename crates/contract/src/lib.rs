@@ -7,6 +7,7 @@
 pub mod artifact;
 pub mod canonical;
 pub mod code;
+pub mod context;
 pub mod event;
 pub mod fault;
 pub mod ids;

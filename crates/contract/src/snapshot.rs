@@ -158,6 +158,9 @@ pub struct Snapshot {
     /// The files are still being collected although the result is out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub artifacts_pending: bool,
+    /// The files could not be collected: the sentence that says why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts_failed: Option<String>,
     /// Declared deliverables that are missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,

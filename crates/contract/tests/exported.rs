@@ -1,7 +1,10 @@
 //! The files under `docs/` that are made from the code must say what the code says.
 //! `UPDATE_DOCS=1 cargo test -p threadline-contract --test exported` writes them anew.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
 
 use std::{fs, path::PathBuf};
 
