@@ -1,1 +1,52 @@
 //! The records and event logs, on SQLite or PostgreSQL, and the live event bus.
+//!
+//! One set of queries ([`sql`]) serves both databases. They differ in two places only: how a stream's
+//! events get their numbers (SQLite: in the memory of the one writer; PostgreSQL: by a counter on the
+//! stream's row), and `for update skip locked`.
+//!
+//! Rules that hold here, whoever calls:
+//! - Every read of something that belongs to an account names the account in SQL. A record of
+//!   another account is [`StoreError::NotFound`].
+//! - Everything that a run's driver writes is fenced by its [`Lease`]: after a takeover the old
+//!   holder gets [`StoreError::Stale`] and nothing of its is kept.
+//! - A run ends once, a question ends once, a request makes one run.
+//! - What was acknowledged is on the disk.
+//! - Events of a stream are numbered 1, 2, 3… without gaps, in the order of their commits, and a
+//!   [`Subscription`] sees each of them once and in order.
+
+mod accounts;
+mod artifacts;
+mod bus;
+mod config;
+mod error;
+mod events;
+mod heads;
+mod json;
+mod keys;
+mod leases;
+mod listen;
+mod many;
+mod open;
+mod questions;
+mod run;
+mod runs;
+mod sessions;
+pub mod sql;
+mod tx;
+mod writer;
+
+pub use accounts::{NewToken, TokenRecord};
+pub use bus::Subscription;
+pub use config::{Dialect, StoreConfig};
+pub use error::StoreError;
+pub use events::{Appended, NewEvent, StoredEvent, StreamId};
+pub use keys::SigningKey;
+pub use leases::{Lease, Takeover};
+pub use open::Store;
+pub use questions::{Closed, QuestionEnd};
+pub use run::{ArtifactState, LaneEntry, Method, NewLease, NewRun, Phase, Run, RunChange, RunEnd};
+pub use runs::{Admitted, Cancel, Ended};
+pub use sessions::{Bound, NewSession, Session, SessionState};
+
+/// What every operation of the store answers.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;

@@ -1,0 +1,133 @@
+//! Accounts and the tokens that belong to them. A token is known by its digest only.
+
+use threadline_contract::{AccountId, Millis, TokenId};
+
+use crate::{Result, Store, StoreError, json, open::read, sql, tx::on};
+
+/// A token to be added.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// Its name.
+    pub id: TokenId,
+    /// The account that it opens.
+    pub account: AccountId,
+    /// The SHA-256 of the token itself.
+    pub hash: [u8; 32],
+    /// What its owner calls it.
+    pub label: String,
+    /// When it was made.
+    pub at: Millis,
+}
+
+/// What is known of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRecord {
+    /// Its name.
+    pub id: TokenId,
+    /// The account that it opens.
+    pub account: AccountId,
+    /// What its owner calls it.
+    pub label: String,
+    /// When it was made.
+    pub created_at: Millis,
+    /// Since when it opens nothing.
+    pub revoked_at: Option<Millis>,
+}
+
+#[derive(sqlx::FromRow)]
+struct TokenRow {
+    id: String,
+    account: String,
+    label: String,
+    created_at: i64,
+    revoked_at: Option<i64>,
+}
+
+impl TryFrom<TokenRow> for TokenRecord {
+    type Error = StoreError;
+    fn try_from(row: TokenRow) -> Result<Self> {
+        Ok(Self {
+            id: json::id("tokens.id", &row.id)?,
+            account: json::id("tokens.account", &row.account)?,
+            label: row.label,
+            created_at: Millis(row.created_at),
+            revoked_at: json::millis(row.revoked_at),
+        })
+    }
+}
+
+impl Store {
+    /// Makes an account, unless it exists.
+    pub async fn ensure_account(&self, account: &AccountId, at: Millis) -> Result<()> {
+        let account = account.clone();
+        self.write(move |tx| {
+            Box::pin(async move {
+                on!(tx, |c| sqlx::query(sql::ENSURE_ACCOUNT)
+                    .bind(account.as_str())
+                    .bind(at.0)
+                    .execute(c)
+                    .await
+                    .map(drop))
+            })
+        })
+        .await
+    }
+
+    /// Adds a token. `NotFound` when there is no such account, `Duplicate` when the token or its id
+    /// is in use.
+    pub async fn add_token(&self, token: NewToken) -> Result<()> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                on!(tx, |c| sqlx::query(sql::ADD_TOKEN)
+                    .bind(token.id.as_str())
+                    .bind(token.account.as_str())
+                    .bind(token.hash.as_slice())
+                    .bind(token.label.as_str())
+                    .bind(token.at.0)
+                    .execute(c)
+                    .await
+                    .map(drop))
+            })
+        })
+        .await
+    }
+
+    /// The token with this digest, unless it was revoked.
+    pub async fn token_by_hash(&self, hash: &[u8; 32]) -> Result<Option<TokenRecord>> {
+        let row: Option<TokenRow> = read!(self, |db| sqlx::query_as(sql::TOKEN_BY_HASH)
+            .bind(hash.as_slice())
+            .fetch_optional(db)
+            .await)?;
+        row.map(TryInto::try_into).transpose()
+    }
+
+    /// Every token of an account, also the revoked ones, oldest first.
+    pub async fn tokens(&self, account: &AccountId) -> Result<Vec<TokenRecord>> {
+        let rows: Vec<TokenRow> = read!(self, |db| sqlx::query_as(sql::TOKENS)
+            .bind(account.as_str())
+            .fetch_all(db)
+            .await)?;
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
+    /// Makes a token open nothing from now on. Revoking it again changes nothing.
+    pub async fn revoke_token(&self, account: &AccountId, id: &TokenId, at: Millis) -> Result<()> {
+        let (account, id) = (account.clone(), id.clone());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let revoked = on!(tx, |c| sqlx::query(sql::REVOKE_TOKEN)
+                    .bind(account.as_str())
+                    .bind(id.as_str())
+                    .bind(at.0)
+                    .execute(c)
+                    .await
+                    .map(|done| done.rows_affected()))?;
+                match revoked {
+                    0 => Err(StoreError::NotFound),
+                    _ => Ok(()),
+                }
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,84 @@
+//! Keys that sign artifact links. A retired key still verifies; it signs nothing new.
+
+use threadline_contract::Millis;
+
+use crate::{Result, Store, StoreError, json, open::read, sql, tx::on};
+
+/// A signing key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningKey {
+    /// Its name, which stands in every link that it signed.
+    pub kid: String,
+    /// The secret itself.
+    pub secret: Vec<u8>,
+    /// When it was made.
+    pub created_at: Millis,
+    /// Since when it signs nothing new.
+    pub retired_at: Option<Millis>,
+}
+
+impl std::fmt::Debug for SigningKey {
+    /// Without the secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SigningKey")
+            .field("kid", &self.kid)
+            .field("created_at", &self.created_at)
+            .field("retired_at", &self.retired_at)
+            .finish_non_exhaustive()
+    }
+}
+
+type KeyRow = (String, Vec<u8>, i64, Option<i64>);
+
+impl Store {
+    /// Every signing key, newest first.
+    pub async fn signing_keys(&self) -> Result<Vec<SigningKey>> {
+        let rows: Vec<KeyRow> = read!(self, |db| sqlx::query_as(sql::SIGNING_KEYS)
+            .fetch_all(db)
+            .await)?;
+        let key = |(kid, secret, created_at, retired_at): KeyRow| SigningKey {
+            kid,
+            secret,
+            created_at: Millis(created_at),
+            retired_at: json::millis(retired_at),
+        };
+        Ok(rows.into_iter().map(key).collect())
+    }
+
+    /// Adds a signing key. `Duplicate` when its name is in use.
+    pub async fn add_signing_key(&self, kid: &str, secret: &[u8], at: Millis) -> Result<()> {
+        let (kid, secret) = (kid.to_owned(), secret.to_vec());
+        self.write(move |tx| {
+            Box::pin(async move {
+                on!(tx, |c| sqlx::query(sql::ADD_SIGNING_KEY)
+                    .bind(kid.as_str())
+                    .bind(secret.as_slice())
+                    .bind(at.0)
+                    .execute(c)
+                    .await
+                    .map(drop))
+            })
+        })
+        .await
+    }
+
+    /// Lets a key sign nothing new. Retiring it again changes nothing.
+    pub async fn retire_signing_key(&self, kid: &str, at: Millis) -> Result<()> {
+        let kid = kid.to_owned();
+        self.write(move |tx| {
+            Box::pin(async move {
+                let retired = on!(tx, |c| sqlx::query(sql::RETIRE_SIGNING_KEY)
+                    .bind(kid.as_str())
+                    .bind(at.0)
+                    .execute(c)
+                    .await
+                    .map(|done| done.rows_affected()))?;
+                match retired {
+                    0 => Err(StoreError::NotFound),
+                    _ => Ok(()),
+                }
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,288 @@
+//! Questions and permissions: asked under a run's lease, ended once.
+
+use serde::{Deserialize, Serialize};
+use threadline_contract::{
+    AccountId, Answer, AppThreadKey, Millis, Question, QuestionId, QuestionKind, QuestionOption,
+    QuestionState, RunId,
+};
+
+use crate::{
+    Lease, NewEvent, Result, Store, StoreError, StreamId, json,
+    open::read,
+    sql,
+    tx::{Tx, on},
+};
+
+/// What [`Store::close_question`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// This was its end.
+    Now(Question),
+    /// It had ended before, in this way.
+    Before(Question),
+}
+
+/// What never changes about a question.
+#[derive(Serialize, Deserialize)]
+struct Body {
+    kind: QuestionKind,
+    text: String,
+    options: Vec<QuestionOption>,
+    free_text: bool,
+}
+
+#[derive(sqlx::FromRow)]
+struct QuestionRow {
+    id: String,
+    account: String,
+    thread: String,
+    run: String,
+    body: String,
+    state: String,
+    asked_at: i64,
+    closed_at: Option<i64>,
+    answer: Option<String>,
+    closed_by: Option<String>,
+}
+
+impl QuestionRow {
+    fn new(question: &Question, account: &AccountId) -> Result<Self> {
+        let body = Body {
+            kind: question.kind,
+            text: question.text.clone(),
+            options: question.options.clone(),
+            free_text: question.free_text,
+        };
+        Ok(Self {
+            id: question.question_id.to_string(),
+            account: account.to_string(),
+            thread: question.thread_id.to_string(),
+            run: question.run_id.to_string(),
+            body: json::to_text("question", &body)?,
+            state: json::word("state", &question.state)?,
+            asked_at: question.asked_at.0,
+            closed_at: question.closed_at.map(|at| at.0),
+            answer: json::maybe_to_text("answer", question.answer.as_ref())?,
+            closed_by: json::maybe_to_text("closed by", question.closed_by.as_ref())?,
+        })
+    }
+
+    fn stream(&self) -> Result<StreamId> {
+        let account = json::id("questions.account", &self.account)?;
+        let thread = json::id("questions.thread", &self.thread)?;
+        Ok(StreamId::thread(&account, &thread))
+    }
+}
+
+impl TryFrom<QuestionRow> for Question {
+    type Error = StoreError;
+    fn try_from(row: QuestionRow) -> Result<Self> {
+        let body: Body = json::from_text("questions.body", &row.body)?;
+        Ok(Self {
+            question_id: json::id("questions.id", &row.id)?,
+            thread_id: json::id("questions.thread", &row.thread)?,
+            run_id: json::id("questions.run", &row.run)?,
+            kind: body.kind,
+            text: body.text,
+            options: body.options,
+            free_text: body.free_text,
+            state: json::from_word("questions.state", &row.state)?,
+            asked_at: Millis(row.asked_at),
+            closed_at: json::millis(row.closed_at),
+            answer: json::maybe_from_text("questions.answer", row.answer.as_deref())?,
+            closed_by: json::maybe_from_text("questions.closed_by", row.closed_by.as_deref())?,
+        })
+    }
+}
+
+/// How a question ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuestionEnd {
+    /// The end; not `open`.
+    pub state: QuestionState,
+    /// What was answered.
+    pub answer: Option<Answer>,
+    /// Who answered, or why it ended.
+    pub by: String,
+    /// Now.
+    pub at: Millis,
+}
+
+impl Store {
+    /// Records a question under the lease of the run that asks, with events, in one transaction.
+    pub async fn ask(
+        &self,
+        account: &AccountId,
+        question: &Question,
+        lease: &Lease,
+        events: Vec<NewEvent>,
+    ) -> Result<()> {
+        if lease.run != question.run_id {
+            return Err(StoreError::Conflict("the question belongs to another run"));
+        }
+        let (row, lease) = (QuestionRow::new(question, account)?, lease.clone());
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.fence(&lease).await?;
+                on!(tx, |c| sqlx::query(sql::ADD_QUESTION)
+                    .bind(row.id.as_str())
+                    .bind(row.account.as_str())
+                    .bind(row.thread.as_str())
+                    .bind(row.run.as_str())
+                    .bind(row.body.as_str())
+                    .bind(row.state.as_str())
+                    .bind(row.asked_at)
+                    .bind(row.closed_at)
+                    .bind(row.answer.as_deref())
+                    .bind(row.closed_by.as_deref())
+                    .execute(c)
+                    .await
+                    .map(drop))?;
+                tx.append(&row.stream()?, events).await.map(drop)
+            })
+        })
+        .await
+    }
+
+    /// Ends an open question. The first end stands; `events` makes the events of that end only.
+    pub async fn close_question(
+        &self,
+        account: &AccountId,
+        id: &QuestionId,
+        end: QuestionEnd,
+        events: impl FnOnce(&Question) -> Vec<NewEvent> + Send + 'static,
+    ) -> Result<Closed> {
+        if end.state == QuestionState::Open {
+            return Err(StoreError::Invalid("`open` is not an end".to_owned()));
+        }
+        let (account, id) = (account.clone(), id.clone());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let state = json::word("state", &end.state)?;
+                let answer = json::maybe_to_text("answer", end.answer.as_ref())?;
+                let by = json::to_text("closed by", &end.by)?;
+                let now: Option<QuestionRow> = on!(tx, |c| sqlx::query_as(sql::CLOSE_QUESTION)
+                    .bind(account.as_str())
+                    .bind(id.as_str())
+                    .bind(state.as_str())
+                    .bind(end.at.0)
+                    .bind(answer.as_deref())
+                    .bind(by.as_str())
+                    .fetch_optional(c)
+                    .await)?;
+                if let Some(now) = now {
+                    let stream = now.stream()?;
+                    let question = Question::try_from(now)?;
+                    tx.append(&stream, events(&question)).await?;
+                    return Ok(Closed::Now(question));
+                }
+                let before: QuestionRow = on!(tx, |c| sqlx::query_as(sql::QUESTION)
+                    .bind(account.as_str())
+                    .bind(id.as_str())
+                    .fetch_one(c)
+                    .await)?;
+                Ok(Closed::Before(before.try_into()?))
+            })
+        })
+        .await
+    }
+
+    /// Withdraws every open question of a run under its lease, with the events that `event` makes,
+    /// in one transaction. Gives the questions that it withdrew.
+    pub async fn withdraw_questions(
+        &self,
+        lease: &Lease,
+        by: &str,
+        at: Millis,
+        event: impl Fn(&Question) -> NewEvent + Send + 'static,
+    ) -> Result<Vec<Question>> {
+        let (lease, by) = (lease.clone(), json::to_text("closed by", by)?);
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.fence(&lease).await?;
+                withdraw(tx, &lease.run, &by, at, event).await
+            })
+        })
+        .await
+    }
+
+    /// A question of an account.
+    pub async fn question(&self, account: &AccountId, id: &QuestionId) -> Result<Question> {
+        let row: QuestionRow = read!(self, |db| sqlx::query_as(sql::QUESTION)
+            .bind(account.as_str())
+            .bind(id.as_str())
+            .fetch_one(db)
+            .await)?;
+        row.try_into()
+    }
+
+    /// An account's questions, newest first: of one thread or of all, the open ones or all.
+    pub async fn questions(
+        &self,
+        account: &AccountId,
+        thread: Option<&AppThreadKey>,
+        include_closed: bool,
+        limit: u32,
+    ) -> Result<Vec<Question>> {
+        let limit = i64::from(limit);
+        let rows: Vec<QuestionRow> = if let Some(thread) = thread {
+            let statement = if include_closed {
+                sql::QUESTIONS_OF_THREAD
+            } else {
+                sql::OPEN_QUESTIONS_OF_THREAD
+            };
+            read!(self, |db| sqlx::query_as(statement)
+                .bind(account.as_str())
+                .bind(thread.as_str())
+                .bind(limit)
+                .fetch_all(db)
+                .await)
+        } else {
+            let statement = if include_closed {
+                sql::QUESTIONS
+            } else {
+                sql::OPEN_QUESTIONS
+            };
+            read!(self, |db| sqlx::query_as(statement)
+                .bind(account.as_str())
+                .bind(limit)
+                .fetch_all(db)
+                .await)
+        }?;
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
+    /// The open questions of a run, oldest first: for its driver.
+    pub async fn open_questions(&self, run: &RunId) -> Result<Vec<Question>> {
+        let rows: Vec<QuestionRow> = read!(self, |db| sqlx::query_as(sql::OPEN_QUESTIONS_OF_RUN)
+            .bind(run.as_str())
+            .fetch_all(db)
+            .await)?;
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+}
+
+async fn withdraw(
+    tx: &mut Tx,
+    run: &RunId,
+    by: &str,
+    at: Millis,
+    event: impl Fn(&Question) -> NewEvent,
+) -> Result<Vec<Question>> {
+    let rows: Vec<QuestionRow> = on!(tx, |c| sqlx::query_as(sql::WITHDRAW_QUESTIONS)
+        .bind(run.as_str())
+        .bind(at.0)
+        .bind(by)
+        .fetch_all(c)
+        .await)?;
+    let Some(stream) = rows.first().map(QuestionRow::stream).transpose()? else {
+        return Ok(Vec::new());
+    };
+    let questions: Vec<Question> = rows
+        .into_iter()
+        .map(TryInto::try_into)
+        .collect::<Result<_>>()?;
+    let events = questions.iter().map(event).collect();
+    tx.append(&stream, events).await?;
+    Ok(questions)
+}

@@ -1,0 +1,244 @@
+//! The durable mapping from threads to sessions on runtimes.
+
+use threadline_contract::{AccountId, AppThreadKey, Millis, RuntimeId, SessionKey};
+
+use crate::{Result, Store, StoreError, json, open::read, sql, tx::on};
+
+/// Whether a session takes turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionState {
+    /// It does.
+    Open,
+    /// It was ended.
+    Closed,
+}
+
+impl SessionState {
+    /// Its spelling in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// A thread's session on a runtime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The account.
+    pub account: AccountId,
+    /// The thread.
+    pub thread: AppThreadKey,
+    /// Where it runs.
+    pub runtime: RuntimeId,
+    /// Its name there. No two threads share one, whatever their accounts.
+    pub session_key: SessionKey,
+    /// Where the app expects files, as the last turn said.
+    pub expected_dirs: Vec<String>,
+    /// The user's own folder, when one was named at the beginning.
+    pub working_directory: Option<String>,
+    /// Whether it takes turns.
+    pub state: SessionState,
+    /// When it was made.
+    pub created_at: Millis,
+    /// When it was last bound or changed.
+    pub updated_at: Millis,
+}
+
+/// A mapping to be made, or to be confirmed.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// The account.
+    pub account: AccountId,
+    /// The thread.
+    pub thread: AppThreadKey,
+    /// Where it runs.
+    pub runtime: RuntimeId,
+    /// Its name there.
+    pub session_key: SessionKey,
+    /// Where the app expects files; replaces what an earlier turn said.
+    pub expected_dirs: Vec<String>,
+    /// The user's own folder. `None` on an existing session means that this turn did not say.
+    pub working_directory: Option<String>,
+    /// Now.
+    pub at: Millis,
+}
+
+/// What [`Store::bind_session`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The mapping is new.
+    Made(Session),
+    /// The same mapping was there.
+    Existing(Session),
+}
+
+impl Bound {
+    /// The session, new or not.
+    pub fn session(self) -> Session {
+        match self {
+            Self::Made(session) | Self::Existing(session) => session,
+        }
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct SessionRow {
+    account: String,
+    thread: String,
+    runtime: String,
+    session_key: String,
+    expected_dirs: String,
+    working_directory: Option<String>,
+    state: String,
+    created_at: i64,
+    updated_at: i64,
+}
+
+impl TryFrom<SessionRow> for Session {
+    type Error = StoreError;
+    fn try_from(row: SessionRow) -> Result<Self> {
+        Ok(Self {
+            account: json::id("sessions.account", &row.account)?,
+            thread: json::id("sessions.thread", &row.thread)?,
+            runtime: json::id("sessions.runtime", &row.runtime)?,
+            session_key: json::id("sessions.session_key", &row.session_key)?,
+            expected_dirs: json::from_text("sessions.expected_dirs", &row.expected_dirs)?,
+            working_directory: row.working_directory,
+            state: match row.state.as_str() {
+                "open" => SessionState::Open,
+                "closed" => SessionState::Closed,
+                other => return Err(StoreError::corrupt("sessions.state", other)),
+            },
+            created_at: Millis(row.created_at),
+            updated_at: Millis(row.updated_at),
+        })
+    }
+}
+
+impl Store {
+    /// Makes the mapping from thread to session, or confirms the same one.
+    ///
+    /// `KeyTaken` when the key belongs to another thread or account; `Conflict` when this thread
+    /// has another session on this runtime, or the session has another working directory: that is
+    /// fixed for life.
+    pub async fn bind_session(&self, new: NewSession) -> Result<Bound> {
+        let dirs = json::to_text("expected directories", &new.expected_dirs)?;
+        let runtime = new.runtime.to_string();
+        self.write(move |tx| {
+            Box::pin(async move {
+                let made: Option<SessionRow> = on!(tx, |c| sqlx::query_as(sql::BIND_SESSION)
+                    .bind(new.account.as_str())
+                    .bind(new.thread.as_str())
+                    .bind(runtime.as_str())
+                    .bind(new.session_key.as_str())
+                    .bind(dirs.as_str())
+                    .bind(new.working_directory.as_deref())
+                    .bind(new.at.0)
+                    .fetch_optional(c)
+                    .await)?;
+                if let Some(made) = made {
+                    return Ok(Bound::Made(made.try_into()?));
+                }
+                let there: Option<SessionRow> = on!(tx, |c| sqlx::query_as(sql::SESSION)
+                    .bind(new.account.as_str())
+                    .bind(new.thread.as_str())
+                    .bind(runtime.as_str())
+                    .fetch_optional(c)
+                    .await)?;
+                // Only the key can have been in the way of a thread that has no session here.
+                let Some(there) = there else {
+                    return Err(StoreError::KeyTaken);
+                };
+                if there.session_key != new.session_key.as_str() {
+                    return Err(StoreError::Conflict(
+                        "the thread has another session on this runtime",
+                    ));
+                }
+                if new.working_directory.is_some()
+                    && there.working_directory != new.working_directory
+                {
+                    return Err(StoreError::Conflict(
+                        "the session has another working directory, which is fixed for its life",
+                    ));
+                }
+                let again: SessionRow = on!(tx, |c| sqlx::query_as(sql::REBIND_SESSION)
+                    .bind(new.session_key.as_str())
+                    .bind(dirs.as_str())
+                    .bind(new.at.0)
+                    .fetch_one(c)
+                    .await)?;
+                Ok(Bound::Existing(again.try_into()?))
+            })
+        })
+        .await
+    }
+
+    /// A thread's session on a runtime.
+    pub async fn session(
+        &self,
+        account: &AccountId,
+        thread: &AppThreadKey,
+        runtime: &RuntimeId,
+    ) -> Result<Session> {
+        let runtime = runtime.to_string();
+        let row: SessionRow = read!(self, |db| sqlx::query_as(sql::SESSION)
+            .bind(account.as_str())
+            .bind(thread.as_str())
+            .bind(runtime.as_str())
+            .fetch_one(db)
+            .await)?;
+        row.try_into()
+    }
+
+    /// The session with this key, when it is the account's.
+    pub async fn session_by_key(&self, account: &AccountId, key: &SessionKey) -> Result<Session> {
+        let row: SessionRow = read!(self, |db| sqlx::query_as(sql::SESSION_BY_KEY)
+            .bind(account.as_str())
+            .bind(key.as_str())
+            .fetch_one(db)
+            .await)?;
+        row.try_into()
+    }
+
+    /// A thread's sessions on all runtimes, newest first.
+    pub async fn sessions_of_thread(
+        &self,
+        account: &AccountId,
+        thread: &AppThreadKey,
+    ) -> Result<Vec<Session>> {
+        let rows: Vec<SessionRow> = read!(self, |db| sqlx::query_as(sql::SESSIONS_OF_THREAD)
+            .bind(account.as_str())
+            .bind(thread.as_str())
+            .fetch_all(db)
+            .await)?;
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
+    /// Opens or closes a session.
+    pub async fn set_session_state(
+        &self,
+        account: &AccountId,
+        thread: &AppThreadKey,
+        runtime: &RuntimeId,
+        state: SessionState,
+        at: Millis,
+    ) -> Result<Session> {
+        let (account, thread, runtime) = (account.clone(), thread.clone(), runtime.to_string());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let row: SessionRow = on!(tx, |c| sqlx::query_as(sql::SET_SESSION_STATE)
+                    .bind(account.as_str())
+                    .bind(thread.as_str())
+                    .bind(runtime.as_str())
+                    .bind(state.as_str())
+                    .bind(at.0)
+                    .fetch_one(c)
+                    .await)?;
+                row.try_into()
+            })
+        })
+        .await
+    }
+}

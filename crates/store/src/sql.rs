@@ -1,0 +1,193 @@
+//! Every statement of the store, in one place, so that a test can have both databases explain each
+//! of them: none may read a whole table that grows.
+//!
+//! The text is common to both databases (`$n`, `returning`, `on conflict`). Where they differ, the
+//! two forms stand side by side in a [`Both`].
+
+use crate::Dialect;
+
+/// A statement that the two databases spell differently.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Both {
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+impl Both {
+    pub(crate) const fn of(self, dialect: Dialect) -> &'static str {
+        match dialect {
+            Dialect::Sqlite => self.sqlite,
+            Dialect::Postgres => self.postgres,
+        }
+    }
+}
+
+macro_rules! statements {
+    (
+        common { $($name:ident = $sql:expr;)* }
+        both { $($both:ident = { sqlite: $sqlite:expr, postgres: $postgres:expr };)* }
+        sqlite { $($s_name:ident = $s_sql:expr;)* }
+        postgres { $($p_name:ident = $p_sql:expr;)* }
+    ) => {
+        $(pub(crate) const $name: &str = $sql;)*
+        $(pub(crate) const $both: Both = Both { sqlite: $sqlite, postgres: $postgres };)*
+        $(pub(crate) const $s_name: &str = $s_sql;)*
+        $(pub(crate) const $p_name: &str = $p_sql;)*
+
+        /// The name and text of every statement that is used with this database.
+        pub fn statements(dialect: Dialect) -> Vec<(&'static str, &'static str)> {
+            let mut all = vec![
+                $((stringify!($name), $name),)*
+                $((stringify!($both), $both.of(dialect)),)*
+            ];
+            match dialect {
+                Dialect::Sqlite => all.extend([$((stringify!($s_name), $s_name),)*]),
+                Dialect::Postgres => all.extend([$((stringify!($p_name), $p_name),)*]),
+            }
+            all
+        }
+    };
+}
+
+macro_rules! session_columns {
+    () => {
+        "account, thread, runtime, session_key, expected_dirs, working_directory, state, created_at, updated_at"
+    };
+}
+macro_rules! run_columns {
+    () => {
+        "id, account, thread, runtime, session_key, method, phase, status, code, message, text, usage, missing, \
+         cancel_requested_at, created_at, started_at, ended_at, closed_at, artifact_state, omitted, empty_reason, \
+         anomalies, lease_owner, lease_epoch, lease_until"
+    };
+}
+macro_rules! event_columns {
+    () => {
+        "seq, run, frame, kind, body, at"
+    };
+}
+macro_rules! question_columns {
+    () => {
+        "id, account, thread, run, body, state, asked_at, closed_at, answer, closed_by"
+    };
+}
+
+statements! {
+common {
+    ENSURE_ACCOUNT = "insert into accounts (id, created_at) values ($1, $2) on conflict (id) do nothing";
+    ADD_TOKEN = "insert into tokens (id, account, hash, label, created_at) values ($1, $2, $3, $4, $5)";
+    TOKEN_BY_HASH = "select id, account, label, created_at, revoked_at from tokens where hash = $1 and revoked_at is null";
+    TOKENS = "select id, account, label, created_at, revoked_at from tokens where account = $1 order by created_at, id";
+    REVOKE_TOKEN = "update tokens set revoked_at = coalesce(revoked_at, $3) where id = $2 and account = $1";
+
+    BIND_SESSION = concat!("insert into sessions (", session_columns!(),
+        ") values ($1, $2, $3, $4, $5, $6, 'open', $7, $7) on conflict do nothing returning ", session_columns!());
+    SESSION = concat!("select ", session_columns!(), " from sessions where account = $1 and thread = $2 and runtime = $3");
+    SESSION_BY_KEY = concat!("select ", session_columns!(), " from sessions where session_key = $2 and account = $1");
+    SESSIONS_OF_THREAD = concat!("select ", session_columns!(), " from sessions where account = $1 and thread = $2 order by num desc");
+    REBIND_SESSION = concat!("update sessions set expected_dirs = $2, updated_at = $3 where session_key = $1 returning ", session_columns!());
+    SET_SESSION_STATE = concat!("update sessions set state = $4, updated_at = $5 where account = $1 and thread = $2 and runtime = $3 returning ",
+        session_columns!());
+
+    ADD_REQUEST = "insert into requests (account, thread, request_id, digest, run) values ($1, $2, $3, $4, $5) on conflict do nothing returning run";
+    REQUEST = "select digest, run from requests where account = $1 and thread = $2 and request_id = $3";
+    ADD_RUN = concat!("insert into runs (id, account, thread, runtime, session_key, method, phase, created_at, lease_owner, lease_epoch, lease_until) \
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ", run_columns!());
+    ADD_TURN = "insert into turns (run, turn) values ($1, $2)";
+    CHANGE_TURN = "update turns set turn = $2 where run = $1";
+    TURN = "select turn from turns where run = $1";
+    RUN = concat!("select ", run_columns!(), " from runs where id = $2 and account = $1");
+    RUN_ANY = concat!("select ", run_columns!(), " from runs where id = $1");
+    LATEST_RUN = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 order by num desc limit 1");
+    RUNS_OF_THREAD = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 order by num desc limit $3");
+    RUNS_OF_THREAD_BEFORE = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 \
+        and num < (select num from runs where id = $3 and account = $1) order by num desc limit $4");
+    OPEN_RUNS = concat!("select ", run_columns!(), " from runs where phase <> 'closed' \
+        and num > coalesce((select num from runs where id = $1), 0) order by num limit $2");
+    LANE = "select id, account, thread, session_key, phase from runs where runtime = $1 and phase <> 'closed' order by num";
+    CHANGE_RUN = concat!("update runs set phase = coalesce($3, phase), code = coalesce($4, code), message = coalesce($5, message), \
+        text = coalesce($6, text), usage = coalesce($7, usage), missing = coalesce($8, missing), started_at = coalesce($9, started_at), \
+        ended_at = coalesce($10, ended_at), closed_at = coalesce($11, closed_at), artifact_state = coalesce($12, artifact_state), \
+        anomalies = case when length(anomalies) < 65536 then anomalies || $13 else anomalies end \
+        where id = $1 and lease_epoch = $2 returning ", run_columns!());
+    END_RUN = concat!("update runs set status = $3, code = coalesce($4, code), message = coalesce($5, message), text = coalesce($6, text), \
+        usage = coalesce($7, usage), missing = coalesce($8, missing), ended_at = $9, phase = coalesce($10, phase) \
+        where id = $1 and lease_epoch = $2 and status = 'running' returning ", run_columns!());
+    ADD_ANOMALY = concat!("update runs set anomalies = anomalies || $3 where id = $1 and lease_epoch = $2 and length(anomalies) < 65536 returning ",
+        run_columns!());
+    REQUEST_CANCEL = concat!("update runs set cancel_requested_at = $3 \
+        where id = $2 and account = $1 and status = 'running' and cancel_requested_at is null returning ", run_columns!());
+
+    ACQUIRE_LEASE = "update runs set lease_owner = $2, lease_epoch = lease_epoch + 1, lease_until = $3 \
+        where id = $1 and phase <> 'closed' and lease_until <= $4 returning lease_epoch";
+    RELEASE_LEASE = "update runs set lease_owner = null, lease_until = 0 where id = $1 and lease_epoch = $2";
+    CLAIMABLE_RUNS = concat!("select ", run_columns!(), " from runs where phase <> 'closed' and lease_until <= $1 order by lease_until, num limit $2");
+
+    EVENTS_AFTER = concat!("select ", event_columns!(), " from events where stream = $1 and seq > $2 order by seq limit $3");
+    // `coalesce` keeps the planner on the run's own index: by the stream's it would read the whole thread.
+    RUN_EVENTS_AFTER = concat!("select ", event_columns!(),
+        " from events where run = $2 and seq > $3 and coalesce(stream, '') = $1 order by seq limit $4");
+    LAST_SEQ = "select coalesce(max(seq), 0) from events where stream = $1";
+    LAST_FRAME = "select max(frame) from events where run = $1 and frame is not null";
+
+    ADD_QUESTION = concat!("insert into questions (", question_columns!(), ") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
+    CLOSE_QUESTION = concat!("update questions set state = $3, closed_at = $4, answer = $5, closed_by = $6 \
+        where id = $2 and account = $1 and state = 'open' returning ", question_columns!());
+    QUESTION = concat!("select ", question_columns!(), " from questions where id = $2 and account = $1");
+    QUESTIONS = concat!("select ", question_columns!(), " from questions where account = $1 order by num desc limit $2");
+    QUESTIONS_OF_THREAD = concat!("select ", question_columns!(), " from questions where account = $1 and thread = $2 order by num desc limit $3");
+    OPEN_QUESTIONS = concat!("select ", question_columns!(), " from questions where account = $1 and state = 'open' order by num desc limit $2");
+    OPEN_QUESTIONS_OF_THREAD = concat!("select ", question_columns!(),
+        " from questions where account = $1 and thread = $2 and state = 'open' order by num desc limit $3");
+    OPEN_QUESTIONS_OF_RUN = concat!("select ", question_columns!(), " from questions where run = $1 and state = 'open' order by num");
+    WITHDRAW_QUESTIONS = concat!("update questions set state = 'withdrawn', closed_at = $2, closed_by = $3 \
+        where run = $1 and state = 'open' returning ", question_columns!());
+
+    PUT_MANIFEST = concat!("update runs set omitted = $3, empty_reason = $4, artifact_state = 'done' \
+        where id = $1 and lease_epoch = $2 returning ", run_columns!());
+    DROP_ARTIFACTS = "delete from artifacts where run = $1";
+    ARTIFACTS = "select a.path, a.size, a.sha256, a.content_type from runs r join artifacts a on a.run = r.id \
+        where r.id = $2 and r.account = $1 and a.ordinal > $3 order by a.ordinal limit $4";
+    ARTIFACT_COUNT = "select coalesce((select max(ordinal) from artifacts a where a.run = r.id), 0) from runs r where r.id = $2 and r.account = $1";
+    ARTIFACT = "select a.path, a.size, a.sha256, a.content_type from runs r join artifacts a on a.run = r.id \
+        where r.id = $2 and r.account = $1 and a.path_digest = $3 and a.path = $4";
+
+    ADD_SIGNING_KEY = "insert into signing_keys (kid, secret, created_at) values ($1, $2, $3)";
+    SIGNING_KEYS = "select kid, secret, created_at, retired_at from signing_keys order by created_at desc, kid desc";
+    RETIRE_SIGNING_KEY = "update signing_keys set retired_at = coalesce(retired_at, $2) where kid = $1";
+}
+both {
+    // The row lock makes a takeover wait until the fenced write is in or out.
+    FENCE = {
+        sqlite: "select 1 from runs where id = $1 and lease_epoch = $2",
+        postgres: "select 1 from runs where id = $1 and lease_epoch = $2 for share"
+    };
+    RUN_TO_CHANGE = {
+        sqlite: concat!("select ", run_columns!(), " from runs where id = $1"),
+        postgres: concat!("select ", run_columns!(), " from runs where id = $1 for update")
+    };
+    CLAIM_RUNS = {
+        sqlite: concat!("update runs set lease_owner = $1, lease_epoch = lease_epoch + 1, lease_until = $2 where num in \
+            (select num from runs where phase <> 'closed' and lease_until <= $3 order by lease_until, num limit $4) returning ", run_columns!()),
+        postgres: concat!("update runs set lease_owner = $1, lease_epoch = lease_epoch + 1, lease_until = $2 where num = any(array \
+            (select num from runs where phase <> 'closed' and lease_until <= $3 order by lease_until, num limit $4 for update skip locked)) returning ",
+            run_columns!())
+    };
+    // $2 is a JSON list of [run, epoch].
+    RENEW_LEASES = {
+        sqlite: "update runs set lease_until = $3 from (select value ->> 0 as run, value ->> 1 as epoch from json_each($2)) l \
+            where runs.id = l.run and runs.lease_epoch = l.epoch and runs.lease_owner = $1 returning runs.id",
+        postgres: "update runs set lease_until = $3 from (select value ->> 0 as run, (value ->> 1)::bigint as epoch from json_array_elements($2::json)) l \
+            where runs.id = l.run and runs.lease_epoch = l.epoch and runs.lease_owner = $1 returning runs.id"
+    };
+}
+sqlite {
+    // $1 is a JSON list of run ids: one look at all fences of a group of appends.
+    FENCES = "select id, lease_epoch from runs where id in (select value from json_each($1))";
+}
+postgres {
+    NEXT_NUMBERS = "insert into streams (stream, last_seq) values ($1, $2) \
+        on conflict (stream) do update set last_seq = streams.last_seq + excluded.last_seq returning last_seq";
+    NOTIFY = "select pg_notify('threadline_events', $1)";
+}
+}

@@ -1,0 +1,16 @@
+//! One suite, run on SQLite and on PostgreSQL. The PostgreSQL half has `postgres` in its names.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod world;
+
+mod accounts;
+mod artifacts;
+mod events;
+mod leases;
+mod questions;
+mod runs;
+mod sessions;
