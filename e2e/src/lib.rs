@@ -5,4 +5,5 @@
     reason = "a test that cannot go on should say where"
 )]
 
+pub mod scripted_model;
 pub mod world;

@@ -1,1 +1,20 @@
-//! One trait, three runtimes.
+//! One trait, three runtimes: where turns really run.
+//!
+//! A runtime is its runs' *registry*: the only voice that can say a run ended. The engine drives
+//! every runtime the same way, through [`Runtime`]; what differs is answered by each of them.
+//!
+//! | | run id chosen by | where a turn works | after our crash |
+//! | --- | --- | --- | --- |
+//! | builtin | us | `tasks/<session>/work`, or the user's folder | resumed from its journal |
+//! | ACP agent | us | the same, as the agent's `cwd` | re-attached to its agent host |
+//! | OpenClaw | us, persisted before it is sent | the gateway's workspace | asked by `bootId` and history |
+
+pub mod builtin;
+mod local;
+mod runtime;
+
+pub use local::LocalWorkspace;
+pub use runtime::{
+    Ask, Attachment, Availability, Body, End, EndStatus, Follow, Frame, Identity, LaneSize,
+    Manifest, Pending, Places, ReadAt, Registry, RunRef, Runtime, Signal, TurnPlan, Update,
+};

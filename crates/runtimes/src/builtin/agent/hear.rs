@@ -1,0 +1,101 @@
+//! Hearing one answer of the model: its text is shown as it comes, in pieces worth a frame each.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use threadline_contract::Fault;
+use threadline_files::Durability;
+use tokio::time::{Duration, Instant, sleep_until};
+
+use crate::{
+    Update,
+    builtin::{
+        chat::Answer,
+        model::{Model, Pieces, Trouble},
+        record::Record,
+    },
+};
+
+/// Text waits for more of it so long, or until it is so much.
+const WAIT: Duration = Duration::from_millis(40);
+const ENOUGH: usize = 2 * 1024;
+
+/// What came of a model call.
+pub(super) enum Heard {
+    Answer(Answer),
+    Trouble(Trouble),
+}
+
+/// Asks the model and shows its text. The error is our own: something could not be recorded.
+pub(super) async fn hear(model: &Model, record: &Arc<Record>, body: Bytes) -> Result<Heard, Fault> {
+    let mut pieces = match model.ask(body).await {
+        Ok(pieces) => pieces,
+        Err(trouble) => return Ok(Heard::Trouble(trouble)),
+    };
+    let mut answer = Answer::default();
+    let mut shown = Shown {
+        record,
+        waiting: String::new(),
+        due: Instant::now(),
+        begun: false,
+    };
+    let ended = loop {
+        tokio::select! {
+            piece = pieces.next() => match piece {
+                Ok(Some(piece)) => match answer.add(piece) {
+                    Ok(text) => shown.add(&text).await?,
+                    Err(too_long) => break Err(too_long.into()),
+                },
+                Ok(None) => break Ok(()),
+                Err(trouble) => break Err(trouble),
+            },
+            () = sleep_until(shown.due), if !shown.waiting.is_empty() => shown.flush().await?,
+        }
+    };
+    shown.flush().await?;
+    let whole = answer.finish.is_some() || matches!(pieces, Pieces::Over);
+    Ok(match ended {
+        Ok(()) if whole => Heard::Answer(answer),
+        Ok(()) => Heard::Trouble(Trouble::Broken("the stream ended early".into())),
+        Err(trouble) => Heard::Trouble(trouble),
+    })
+}
+
+/// Text on its way to the record.
+struct Shown<'a> {
+    record: &'a Arc<Record>,
+    waiting: String,
+    due: Instant,
+    begun: bool,
+}
+
+impl Shown<'_> {
+    async fn add(&mut self, text: &str) -> Result<(), Fault> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if self.waiting.is_empty() {
+            self.due = Instant::now() + WAIT;
+        }
+        self.waiting.push_str(text);
+        if self.waiting.len() >= ENOUGH || Instant::now() >= self.due {
+            return self.flush().await;
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), Fault> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let mut text = std::mem::take(&mut self.waiting);
+        // A new message begins a new paragraph.
+        if !self.begun && self.record.look(|past| past.spoke) {
+            text.insert_str(0, "\n\n");
+        }
+        self.begun = true;
+        self.record
+            .frame(Update::Text(text), None, Durability::Later)
+            .await
+    }
+}

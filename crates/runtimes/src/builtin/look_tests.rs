@@ -1,0 +1,74 @@
+use std::{collections::HashMap, ffi::OsString, path::Path};
+
+use pretty_assertions::assert_eq;
+
+use super::{Found, Server};
+
+fn look(env: &[(&str, &str)], programs: &[&str], servers: Vec<Server>) -> Found {
+    let env: HashMap<&str, &str> = env.iter().copied().collect();
+    Found::of(
+        |name| env.get(name).map(OsString::from),
+        |path| programs.iter().any(|p| Path::new(p) == path),
+        servers,
+    )
+}
+
+#[test]
+fn nothing_found_says_what_to_set() {
+    assert_eq!(look(&[], &[], vec![]), Found::default());
+    assert_eq!(
+        Found::default().line(),
+        "To work with a model, set THREADLINE_MODEL_URL, THREADLINE_MODEL and, if it needs one, \
+         THREADLINE_MODEL_KEY to any OpenAI-compatible endpoint."
+    );
+}
+
+#[test]
+fn a_key_is_named_and_never_shown() {
+    let found = look(
+        &[
+            ("MISTRAL_API_KEY", "secret-value"),
+            ("OPENAI_API_KEY", "  "),
+            ("PATH", "/usr/bin:relative::/opt/bin"),
+        ],
+        &["/opt/bin/codex", "relative/claude", "/elsewhere/gemini"],
+        vec![],
+    );
+    assert_eq!(
+        found,
+        Found {
+            servers: vec![],
+            keys: vec!["MISTRAL_API_KEY"],
+            agents: vec!["codex"],
+        }
+    );
+    assert_eq!(
+        found.line(),
+        "Found MISTRAL_API_KEY. To work with it, set \
+         THREADLINE_MODEL_URL=https://api.mistral.ai/v1 THREADLINE_MODEL_KEY=\"$MISTRAL_API_KEY\" \
+         THREADLINE_MODEL=mistral-small-latest and start again. Also found: the agent codex."
+    );
+}
+
+#[test]
+fn a_local_server_comes_first_and_cannot_put_words_into_a_shell() {
+    let server = |models: &[&str]| Server {
+        name: "Ollama",
+        port: 11434,
+        models: models.iter().map(|m| (*m).to_owned()).collect(),
+    };
+    let found = look(&[("OPENAI_API_KEY", "x")], &[], vec![server(&["qwen3:8b"])]);
+    assert_eq!(
+        found.line(),
+        "Found Ollama on 127.0.0.1:11434. To work with it, set \
+         THREADLINE_MODEL_URL=http://127.0.0.1:11434/v1 THREADLINE_MODEL=qwen3:8b and start again. \
+         Also found: OPENAI_API_KEY."
+    );
+    let hostile = look(&[], &[], vec![server(&["$(rm -rf ~)'\n"])]);
+    assert_eq!(
+        hostile.line(),
+        "Found Ollama on 127.0.0.1:11434. To work with it, set \
+         THREADLINE_MODEL_URL=http://127.0.0.1:11434/v1 THREADLINE_MODEL='$(rm -rf ~)'\\''' and \
+         start again."
+    );
+}

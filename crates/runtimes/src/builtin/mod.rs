@@ -1,0 +1,264 @@
+//! The agent inside this binary.
+//!
+//! It needs nothing installed. With a model configured it is a small agent that works with files;
+//! without one it plays a demonstration. Either way each run has one append-only journal, and that
+//! journal is its registry: what it does not say did not happen, and a run that it says began and
+//! not ended goes on when it is followed again.
+
+mod agent;
+mod chat;
+mod config;
+mod demo;
+mod follow;
+mod history;
+mod look;
+mod model;
+mod past;
+mod prompt;
+mod record;
+mod runs;
+mod tools;
+
+use std::sync::Arc;
+
+use threadline_contract::{AppThreadKey, Code, Fault, QuestionId, RuntimeId, SessionKey};
+use threadline_files::Durability;
+use tokio::sync::watch;
+
+pub use self::{
+    config::{BuiltinConfig, Limits, ModelConfig},
+    look::{Found, Looking, Server},
+};
+use self::{
+    model::Model,
+    past::{Entry, Past},
+    runs::{Runs, Standing, Want},
+};
+use crate::{
+    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry,
+    RunRef, Runtime, TurnPlan,
+};
+
+/// What all runs share.
+struct Shared {
+    config: BuiltinConfig,
+    model: Option<Model>,
+}
+
+/// The builtin runtime.
+pub struct Builtin {
+    shared: Arc<Shared>,
+    runs: Runs,
+}
+
+impl Builtin {
+    /// Sets the runtime up. Nothing is opened or started before it is asked for. With a model, the
+    /// process must have installed a crypto provider for TLS.
+    pub fn new(config: BuiltinConfig) -> Result<Self, Fault> {
+        let model = config.model.as_ref();
+        let model = model.map(|m| Model::new(m, config.limits)).transpose()?;
+        let shared = Arc::new(Shared { config, model });
+        let runs = Runs::new(Arc::clone(&shared));
+        Ok(Self { shared, runs })
+    }
+
+    /// Interrupts every run and waits until nothing writes any more. Runs go on when they are
+    /// followed again, by this process or the next.
+    pub async fn stop(&self) {
+        self.runs.stop().await;
+    }
+}
+
+impl Runtime for Builtin {
+    fn id(&self) -> &RuntimeId {
+        &RuntimeId::Builtin
+    }
+
+    fn label(&self) -> &str {
+        "Builtin agent"
+    }
+
+    fn lane(&self) -> LaneSize {
+        self.shared.config.lane
+    }
+
+    fn probe(&self) -> Pending<'_, Availability> {
+        let status = match &self.shared.model {
+            Some(model) => format!("model {} at {}", model.name(), model.host()),
+            None => "demonstration only: no model configured".into(),
+        };
+        Box::pin(async {
+            Availability {
+                available: true,
+                status,
+            }
+        })
+    }
+
+    fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey {
+        let key = SessionKey::for_runtime("builtin", "main", thread);
+        match twin {
+            0 | 1 => key,
+            // Cannot fail: the key is not blank, and a thread's key leaves room for the rest.
+            _ => SessionKey::new(format!("{key}-{twin}")).unwrap_or(key),
+        }
+    }
+
+    fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
+        Box::pin(self.shared.config.workspace.prepare(plan))
+    }
+
+    fn start<'a>(
+        &'a self,
+        plan: &'a TurnPlan,
+        places: &'a Places,
+    ) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async move {
+            let run = plan.run_ref();
+            self.runs.find(&run, Want::Begin(plan, places)).await?;
+            Ok(())
+        })
+    }
+
+    fn follow<'a>(&'a self, run: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>> {
+        Box::pin(async move {
+            match self.runs.find(run, Want::Resume).await {
+                Ok(Standing::Live(live)) => {
+                    let bell = live.record.bell();
+                    Ok(follow::follow(live.record.path().to_owned(), after, bell))
+                }
+                Ok(Standing::Ended) => {
+                    // Nobody writes any more: everything that is there is all there will be.
+                    let (_, bell) = watch::channel(u64::MAX);
+                    Ok(follow::follow(self.runs.path(run), after, bell))
+                }
+                Ok(Standing::NoRecord) => Err(no_record()),
+                Err(fault) => match lost(fault)? {
+                    Registry::Ended(end) => Ok(follow::only(end)),
+                    _ => Err(no_record()),
+                },
+            }
+        })
+    }
+
+    fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
+        Box::pin(async move {
+            if self.runs.here(run).is_some() {
+                return Ok(Registry::Running);
+            }
+            let past = match self.runs.read(run).await {
+                Ok(past) => past.unwrap_or_default(),
+                Err(fault) => return lost(fault),
+            };
+            Ok(match past {
+                Past {
+                    ended: Some(end), ..
+                } => Registry::Ended(end),
+                Past { begun: Some(_), .. } => Registry::Running,
+                Past { .. } => Registry::NoRecord,
+            })
+        })
+    }
+
+    fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async move {
+            let live = match self.runs.find(run, Want::Resume).await? {
+                Standing::Live(live) => live,
+                Standing::Ended => return Ok(()),
+                Standing::NoRecord => match self.runs.cancel_ahead(run).await {
+                    // It began between the two looks.
+                    Err(_) if self.runs.here(run).is_some() => return self.cancel(run).await,
+                    done => return done,
+                },
+            };
+            let asked = live.record.decide(Durability::Now, |past| {
+                Ok((!past.cancel_asked).then_some(Entry::CancelAsked))
+            });
+            let asked = asked.await;
+            live.cancel.cancel();
+            // A run that ended meanwhile needs no request.
+            match asked {
+                Err(_) if live.record.look(|past| past.ended.is_some()) => Ok(()),
+                asked => asked,
+            }
+        })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        run: &'a RunRef,
+        question: &'a QuestionId,
+        answer: Option<&'a str>,
+    ) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async move {
+            let (question, answer) = (question.clone(), answer.map(str::to_owned));
+            match self.runs.find(run, Want::Resume).await? {
+                Standing::Live(live) => {
+                    let decide = move |past: &Past| take_answer(past, question, answer);
+                    live.record.decide(Durability::Now, decide).await
+                }
+                Standing::Ended => {
+                    let past = self.runs.read(run).await?.unwrap_or_default();
+                    match take_answer(&past, question, answer)? {
+                        None => Ok(()),
+                        Some(_) => Err(closed()),
+                    }
+                }
+                Standing::NoRecord => Err(no_record()),
+            }
+        })
+    }
+
+    fn collect<'a>(
+        &'a self,
+        plan: &'a TurnPlan,
+        end: &'a End,
+    ) -> Pending<'a, Result<Manifest, Fault>> {
+        Box::pin(self.shared.config.workspace.collect(plan, end))
+    }
+
+    fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {
+        Box::pin(self.shared.config.workspace.open(artifact))
+    }
+}
+
+/// The line that an answer adds; none when it is the answer that is there already.
+fn take_answer(
+    past: &Past,
+    question: QuestionId,
+    answer: Option<String>,
+) -> Result<Option<Entry>, Fault> {
+    let asked = past.asked.get(&question).ok_or_else(|| {
+        Fault::new(
+            Code::QuestionNotFound,
+            "The run has not asked this question.",
+        )
+    })?;
+    match &asked.answer {
+        None => Ok(Some(Entry::Answered { question, answer })),
+        Some(given) if *given == answer => Ok(None),
+        Some(_) => Err(closed()),
+    }
+}
+
+fn closed() -> Fault {
+    Fault::new(
+        Code::QuestionAlreadyClosed,
+        "The question was answered or withdrawn already.",
+    )
+}
+
+fn no_record() -> Fault {
+    Fault::new(
+        Code::RunLost,
+        "The builtin agent has no record of this run.",
+    )
+}
+
+/// A damaged record ends its run; anything else that hinders reading it may pass.
+fn lost(fault: Fault) -> Result<Registry, Fault> {
+    match fault.code {
+        Code::RunLost => Ok(Registry::Ended(End::failed(fault.code, fault.message))),
+        _ => Err(fault),
+    }
+}

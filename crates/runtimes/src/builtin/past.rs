@@ -1,0 +1,223 @@
+//! What a run's journal says: the lines, and the state that they add up to.
+//!
+//! A line is one fact that is there as a whole or not at all. What a person sees and what the run
+//! must remember about it therefore stand in the same line, so that a kill between two lines never
+//! leaves a thing shown but forgotten, or done but not shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use threadline_contract::{Millis, QuestionId, StepState, Usage};
+
+use crate::{End, Frame, Places, TurnPlan, Update};
+
+/// One line of a run's journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Entry {
+    /// The run was taken on.
+    Begun(Box<Begun>),
+    /// Something a person sees, with what the run must remember of it.
+    Frame {
+        frame: Frame,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fact: Option<Fact>,
+    },
+    /// Something the run must remember.
+    Fact(Fact),
+    /// A person answered, or declined to.
+    Answered {
+        question: QuestionId,
+        answer: Option<String>,
+    },
+    /// Somebody asked the run to stop.
+    CancelAsked,
+    /// The run ended.
+    Ended(End),
+}
+
+/// A run that was taken on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Begun {
+    pub(super) plan: TurnPlan,
+    pub(super) places: Places,
+    pub(super) at: Millis,
+}
+
+/// What a run must remember to go on after a kill.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Fact {
+    /// The demonstration played this scene, which may have left a file.
+    Scene { no: u32, wrote: Option<String> },
+    /// The model finished a message.
+    Said(Said),
+    /// A question of this tool call waits.
+    Asked { step: String },
+    /// A tool call has its result.
+    Ran(Ran),
+}
+
+/// A whole message of the model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) calls: Vec<Call>,
+    pub(super) usage: Option<Usage>,
+    /// How much of the turn's time was used by then.
+    pub(super) spent_ms: u64,
+}
+
+/// A tool call that the model wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Call {
+    /// Our name for it, unique in the run.
+    pub(super) step: String,
+    /// The model's name for it, as it must be given back.
+    pub(super) id: String,
+    pub(super) tool: String,
+    /// The arguments as the model wrote them, which may not be JSON.
+    pub(super) arguments: String,
+}
+
+/// What came of a tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Ran {
+    pub(super) step: String,
+    pub(super) result: String,
+    /// The file that it wrote, or may have written.
+    pub(super) wrote: Option<String>,
+}
+
+/// A question and what was answered. `None` in the answer means declined.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Asked {
+    pub(super) step: Option<String>,
+    pub(super) answer: Option<Option<String>>,
+}
+
+/// Everything a journal adds up to.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Past {
+    pub(super) begun: Option<Begun>,
+    /// The number of the last frame.
+    pub(super) frames: i64,
+    /// The scenes that were played.
+    pub(super) scenes: u32,
+    /// The model's whole messages, in order.
+    pub(super) said: Vec<Said>,
+    /// Tool calls that began, by step.
+    pub(super) started: BTreeSet<String>,
+    /// Tool calls that have their result, by step.
+    pub(super) ran: BTreeMap<String, Ran>,
+    pub(super) asked: BTreeMap<QuestionId, Asked>,
+    /// Files that the run wrote, each once, in order.
+    pub(super) wrote: Vec<String>,
+    pub(super) usage: Option<Usage>,
+    /// Text was shown already.
+    pub(super) spoke: bool,
+    pub(super) cancel_asked: bool,
+    pub(super) ended: Option<End>,
+}
+
+impl Past {
+    /// Takes in the next line.
+    pub(super) fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::Begun(begun) => self.begun = Some(*begun),
+            Entry::Frame { frame, fact } => {
+                self.frames = frame.no;
+                self.show(&frame.update, fact.as_ref());
+                if let Some(fact) = fact {
+                    self.learn(fact);
+                }
+            }
+            Entry::Fact(fact) => self.learn(fact),
+            Entry::Answered { question, answer } => {
+                if let Some(asked) = self.asked.get_mut(&question) {
+                    asked.answer = Some(answer);
+                }
+            }
+            Entry::CancelAsked => self.cancel_asked = true,
+            Entry::Ended(end) => self.ended = Some(end),
+        }
+    }
+
+    fn show(&mut self, update: &Update, fact: Option<&Fact>) {
+        match update {
+            Update::Text(_) => self.spoke = true,
+            Update::Step(step) if step.state == StepState::Running => {
+                self.started.insert(step.step_id.clone());
+            }
+            Update::Asked(ask) => {
+                let step = match fact {
+                    Some(Fact::Asked { step }) => Some(step.clone()),
+                    _ => None,
+                };
+                let asked = Asked { step, answer: None };
+                self.asked.insert(ask.id.clone(), asked);
+            }
+            _ => {}
+        }
+    }
+
+    fn learn(&mut self, fact: Fact) {
+        match fact {
+            Fact::Scene { no, wrote } => {
+                self.scenes = no + 1;
+                self.wrote(wrote);
+            }
+            Fact::Said(said) => {
+                self.usage = sum(self.usage, said.usage);
+                self.said.push(said);
+            }
+            Fact::Asked { .. } => {}
+            Fact::Ran(ran) => {
+                self.wrote(ran.wrote.clone());
+                self.ran.insert(ran.step.clone(), ran);
+            }
+        }
+    }
+
+    fn wrote(&mut self, path: Option<String>) {
+        if let Some(path) = path
+            && !self.wrote.contains(&path)
+        {
+            self.wrote.push(path);
+        }
+    }
+
+    /// Everything the model said in whole messages. Half a message that a cut or a kill left in the
+    /// log is not part of it.
+    pub(super) fn text(&self) -> Option<String> {
+        let texts: Vec<&str> = self.said.iter().map(|s| s.text.trim()).collect();
+        let texts: Vec<&str> = texts.into_iter().filter(|t| !t.is_empty()).collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    /// The question that a tool call waits for.
+    pub(super) fn question_of(&self, step: &str) -> Option<QuestionId> {
+        let of_step = |asked: &Asked| asked.step.as_deref() == Some(step);
+        let found = self.asked.iter().find(|(_, asked)| of_step(asked));
+        found.map(|(id, _)| id.clone())
+    }
+}
+
+/// Adds up what was reported. What nobody reported stays unknown.
+fn sum(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
+    let (Some(x), Some(y)) = (a, b) else {
+        return a.or(b);
+    };
+    let add = |x: Option<u64>, y: Option<u64>| match (x, y) {
+        (Some(x), Some(y)) => Some(x.saturating_add(y)),
+        (x, y) => x.or(y),
+    };
+    Some(Usage {
+        input_tokens: add(x.input_tokens, y.input_tokens),
+        output_tokens: add(x.output_tokens, y.output_tokens),
+        cost_usd: match (x.cost_usd, y.cost_usd) {
+            (Some(x), Some(y)) => Some(x + y),
+            (x, y) => x.or(y),
+        },
+    })
+}

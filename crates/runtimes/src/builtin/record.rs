@@ -1,0 +1,180 @@
+//! The one writer of a run's journal, and what it has written so far.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use threadline_contract::{Code, Fault};
+use threadline_files::{Access, Durability, Journal, JournalError, JournalReader, Reason, atomic};
+use tokio::{sync::watch, task::spawn_blocking};
+
+use super::past::{Entry, Fact, Past};
+use crate::{Frame, Update, local::storage_fault};
+
+/// How long a journal that another writer is about to let go of is waited for.
+const HANDOVER: Duration = Duration::from_secs(3);
+
+/// A run's journal, open for writing.
+pub(super) struct Record {
+    path: PathBuf,
+    inner: Mutex<Inner>,
+    /// Where the journal ends. Readers sleep on it; the journal itself is what they read.
+    bell: watch::Sender<u64>,
+}
+
+struct Inner {
+    journal: Journal,
+    past: Past,
+}
+
+impl Record {
+    /// Opens a journal for writing, made if it is not there, and reads what it says. Blocks.
+    pub(super) fn open(path: &Path) -> Result<Self, JournalError> {
+        if let Some(folder) = path.parent() {
+            atomic::create_dir_all(folder, Access::Private)?;
+        }
+        let journal = open_patiently(path)?;
+        if let Some(cut) = journal.cut() {
+            tracing::warn!(path = %path.display(), bytes = cut.bytes, "cut a torn line off a run's journal");
+        }
+        let mut past = Past::default();
+        for record in journal.read_after::<Entry>(0)? {
+            past.apply(record?.value);
+        }
+        let (bell, _) = watch::channel(journal.end());
+        Ok(Self {
+            path: path.to_owned(),
+            inner: Mutex::new(Inner { journal, past }),
+            bell,
+        })
+    }
+
+    /// Where it lies.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Rings with every line.
+    pub(super) fn bell(&self) -> watch::Receiver<u64> {
+        self.bell.subscribe()
+    }
+
+    /// Looks at what was written so far.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Past) -> T) -> T {
+        look(&self.lock().past)
+    }
+
+    /// Writes one line.
+    pub(super) async fn write(
+        self: &Arc<Self>,
+        entry: Entry,
+        durability: Durability,
+    ) -> Result<(), Fault> {
+        self.decide(durability, |_| Ok(Some(entry))).await
+    }
+
+    /// Writes the next frame, with what the run must remember of it.
+    pub(super) async fn frame(
+        self: &Arc<Self>,
+        update: Update,
+        fact: Option<Fact>,
+        durability: Durability,
+    ) -> Result<(), Fault> {
+        self.decide(durability, |past| {
+            let no = past.frames + 1;
+            let frame = Frame { no, update };
+            Ok(Some(Entry::Frame { frame, fact }))
+        })
+        .await
+    }
+
+    /// Writes the line that `decide` makes of the past, if any; nobody else writes in between.
+    /// Readers hear of it when it is in the file. It happens on a thread of its own, so a caller
+    /// that is dropped meanwhile leaves a whole line behind.
+    pub(super) async fn decide(
+        self: &Arc<Self>,
+        durability: Durability,
+        decide: impl FnOnce(&Past) -> Result<Option<Entry>, Fault> + Send + 'static,
+    ) -> Result<(), Fault> {
+        let record = Arc::clone(self);
+        let written = spawn_blocking(move || {
+            let mut inner = record.lock();
+            if inner.past.ended.is_some() {
+                return Err(Fault::new(Code::Conflict, "The run has ended already."));
+            }
+            let Some(entry) = decide(&inner.past)? else {
+                return Ok(());
+            };
+            let end = inner
+                .journal
+                .append(&entry, durability)
+                .map_err(journal_fault)?;
+            inner.past.apply(entry);
+            // Under the lock, so that the bell never goes backwards.
+            record.bell.send_replace(end);
+            Ok(())
+        });
+        written.await.unwrap_or_else(|e| {
+            tracing::error!(error = %e, "writing a run's journal broke");
+            Err(Fault::internal())
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads a journal that nobody here has open. `None` when there is none. Blocks.
+pub(super) fn read(path: &Path) -> Result<Option<Past>, JournalError> {
+    let reader = match JournalReader::open(path) {
+        Ok(reader) => reader,
+        Err(JournalError::Files(e)) if e.reason() == Reason::NotFound => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let mut past = Past::default();
+    for record in reader.read_after::<Entry>(0)? {
+        past.apply(record?.value);
+    }
+    Ok(Some(past))
+}
+
+/// The writer before us may be a task of ours that is just going away.
+fn open_patiently(path: &Path) -> Result<Journal, JournalError> {
+    let since = Instant::now();
+    loop {
+        match Journal::open(path) {
+            Err(JournalError::Busy { .. }) if since.elapsed() < HANDOVER => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// What a caller can be told about a journal.
+pub(super) fn journal_fault(error: JournalError) -> Fault {
+    match error {
+        JournalError::Files(e) => storage_fault(e),
+        JournalError::Busy { .. } => Fault::new(
+            Code::DataFolderInUse,
+            "Another process is writing the run's record. Only one Threadline may own a data folder.",
+        ),
+        JournalError::Damaged { .. }
+        | JournalError::NotUnderstood { .. }
+        | JournalError::PastEnd { .. } => Fault::new(
+            Code::RunLost,
+            "The run's own record is damaged, so it cannot go on and its end is unknown. Start it again.",
+        ),
+        JournalError::TooLarge { size, .. } => Fault::new(
+            Code::ExecutionFailed,
+            format!("One step of the run is too large to be recorded ({size} bytes)."),
+        ),
+        JournalError::NotJson { .. } | JournalError::Broken { .. } => {
+            tracing::error!(%error, "a run's journal cannot be written");
+            Fault::internal()
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What every runtime on this host shares: the folders a turn works in, and what leaves them.
+
+mod attachments;
+
+use std::{path::Path, sync::Arc};
+
+use bytes::Bytes;
+use threadline_artifacts::{
+    ArtifactIdentity, CollectOptions, Error, Evidence, Omissions, Reader, WorkFolder, Workspace,
+};
+use threadline_contract::{Artifact, Code, EmptyReason, Fault, Omitted};
+use threadline_files::{Access, Reason, atomic};
+use tokio::task::spawn_blocking;
+
+use crate::{Body, End, Identity, Manifest, Pending, Places, ReadAt, TurnPlan};
+
+/// Bytes of an artifact that one reading gives at most.
+const CHUNK: usize = 256 * 1024;
+
+/// The workspace on this host: `tasks/` beneath the data folder. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct LocalWorkspace {
+    workspace: Workspace,
+}
+
+impl LocalWorkspace {
+    /// Holds the workspace in a data folder, which is made (0700) if it is not there. Blocks; done
+    /// once, at start-up.
+    pub fn at(data: &Path) -> Result<Self, Fault> {
+        atomic::create_dir_all(data, Access::Private).map_err(storage_fault)?;
+        let workspace = Workspace::open(data)?;
+        Ok(Self { workspace })
+    }
+
+    /// Makes the run's scope and the session's work folder, puts the attachments in place, and then
+    /// lists the work folder: so inputs never count as outputs. Can be repeated.
+    pub async fn prepare(&self, plan: &TurnPlan) -> Result<Places, Fault> {
+        let (workspace, plan) = (self.workspace.clone(), plan.clone());
+        off_thread(move || prepare(&workspace, &plan)).await
+    }
+
+    /// Copies into the scope what the turn provably wrote, and lists the scope. Can be repeated.
+    pub async fn collect(&self, plan: &TurnPlan, end: &End) -> Result<Manifest, Fault> {
+        let (workspace, plan, end) = (self.workspace.clone(), plan.clone(), end.clone());
+        off_thread(move || collect(&workspace, &plan, end)).await
+    }
+
+    /// Opens an artifact whose bytes are proven to be those that were exported.
+    pub async fn open(&self, artifact: &Identity) -> Result<Body, Fault> {
+        let workspace = self.workspace.clone();
+        let identity = ArtifactIdentity {
+            session: artifact.session.clone(),
+            run: artifact.run.clone(),
+            path: artifact.path.clone(),
+            size: artifact.size,
+            sha256: artifact.sha256,
+        };
+        let (path, size, sha256) = (artifact.path.clone(), artifact.size, artifact.sha256);
+        let reader = off_thread(move || Ok(workspace.read(&identity)?)).await?;
+        Ok(Body {
+            artifact: Artifact {
+                path,
+                size,
+                sha256,
+                content_type: reader.content_type().to_owned(),
+            },
+            reader: Box::new(LocalReader(Arc::new(reader))),
+        })
+    }
+}
+
+fn prepare(workspace: &Workspace, plan: &TurnPlan) -> Result<Places, Fault> {
+    let prepared = workspace
+        .prepare(&plan.session, &plan.run)
+        .map_err(not_prepared)?;
+    let work_folder = plan.working_directory.clone().unwrap_or(prepared.work_dir);
+    let attachments = attachments::place(&plan.attachments, &work_folder, &prepared.artifact_dir)?;
+    workspace
+        .list_before(&plan.session, &plan.run, &folder_of(plan))
+        .map_err(not_prepared)?;
+    Ok(Places {
+        scope: prepared.scope,
+        artifact_directory: prepared.artifact_dir,
+        work_folder,
+        attachments,
+    })
+}
+
+fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest, Fault> {
+    let evidence = Evidence {
+        written: end.wrote,
+        deliverables: plan.deliverables.clone(),
+    };
+    let options = CollectOptions::default();
+    let folder = folder_of(plan);
+    let collected = workspace.collect(&plan.session, &plan.run, &folder, &evidence, &options)?;
+    let export = workspace.manifest(&plan.session, &plan.run)?;
+    let mut omitted = named(collected.omitted);
+    omitted.extend(named(export.omitted));
+    let empty_reason = match export.empty_reason {
+        Some(EmptyReason::ScopeEmpty) if !omitted.is_empty() => Some(EmptyReason::AllOmitted),
+        reason => reason,
+    };
+    Ok(Manifest {
+        artifacts: export.artifacts,
+        omitted,
+        empty_reason,
+    })
+}
+
+/// Omissions one by one; those beyond what is named are still counted.
+fn named(omissions: Omissions) -> Vec<Omitted> {
+    let mut all = omissions.named;
+    for (reason, count) in omissions.counts {
+        let listed = all.iter().filter(|o| o.reason == reason).count() as u64;
+        if count > listed {
+            let path = format!("(and {} more)", count - listed);
+            all.push(Omitted { path, reason });
+        }
+    }
+    all
+}
+
+fn folder_of(plan: &TurnPlan) -> WorkFolder {
+    match &plan.working_directory {
+        Some(folder) => WorkFolder::User(folder.clone()),
+        None => WorkFolder::Session,
+    }
+}
+
+/// An artifact on this disk.
+struct LocalReader(Arc<Reader>);
+
+impl ReadAt for LocalReader {
+    fn read_at(&self, offset: u64, len: usize) -> Pending<'_, Result<Bytes, Fault>> {
+        let reader = Arc::clone(&self.0);
+        Box::pin(async move {
+            if len == 0 || offset >= reader.size() {
+                return Ok(Bytes::new());
+            }
+            let len = len.min(CHUNK) as u64;
+            off_thread(move || Ok(reader.read_range(offset, len)?.bytes.into())).await
+        })
+    }
+}
+
+/// Runs something that blocks where blocking is allowed.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    spawn_blocking(work).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "work on the disk broke");
+        Err(Fault::internal())
+    })
+}
+
+/// What a caller is told when the disk said no. Paths of this machine go to the log.
+pub(crate) fn storage_fault(error: threadline_files::Error) -> Fault {
+    tracing::warn!(%error, "the disk said no");
+    Error::from(error).into()
+}
+
+/// What a caller is told when a turn's folders could not be made.
+fn not_prepared(error: Error) -> Fault {
+    tracing::warn!(%error, "a turn could not be prepared");
+    let why = match &error {
+        Error::Files(e) if error.code() == Code::Internal => match e.reason() {
+            Reason::NotFound => "it is not there",
+            Reason::NameTooLong => "its name is too long",
+            Reason::NotRegular | Reason::AlreadyExists => "something else stands in its place",
+            _ => "the disk reported an error; the server's log says which",
+        },
+        _ => return error.into(),
+    };
+    Fault::new(
+        Code::PrepareFailed,
+        format!("The folder that the turn would work in cannot be used: {why}."),
+    )
+}

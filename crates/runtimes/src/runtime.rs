@@ -1,0 +1,310 @@
+//! What the engine asks of a runtime.
+
+use std::{future::Future, path::PathBuf, pin::Pin};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use threadline_contract::{
+    AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Deliverable, EmptyReason, Fault,
+    Omitted, QuestionId, QuestionKind, QuestionOption, RunId, RuntimeId, SessionKey, Sha256, Step,
+    Usage,
+};
+use tokio::sync::mpsc;
+
+/// An answer that is on its way.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Where turns really run, and the only voice that can end them.
+pub trait Runtime: Send + Sync + 'static {
+    /// Its name.
+    fn id(&self) -> &RuntimeId;
+
+    /// Its name for people.
+    fn label(&self) -> &str;
+
+    /// How many turns it takes at once.
+    fn lane(&self) -> LaneSize;
+
+    /// Whether it can take work now, in words.
+    fn probe(&self) -> Pending<'_, Availability>;
+
+    /// The session key for a thread that has no mapping yet. `twin` > 1 when the key before it
+    /// belongs to another thread. After the mapping is made, the mapping alone is read.
+    fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey;
+
+    /// Makes the run's scope and the session's work folder, lists the work folder as it is before
+    /// this turn, and puts the attachments in place. Can be repeated.
+    fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>>;
+
+    /// Begins the turn. Called again for the same run it never executes the turn twice: it finds
+    /// the run that is there.
+    fn start<'a>(
+        &'a self,
+        plan: &'a TurnPlan,
+        places: &'a Places,
+    ) -> Pending<'a, Result<(), Fault>>;
+
+    /// Hands over the run's frames after number `after`, in order and without gaps, then its end.
+    /// A run that was interrupted by our crash goes on. The channel is bounded: a slow reader
+    /// loses nothing and fills no memory. A channel that closes without [`Signal::End`] means
+    /// that the runtime cannot be heard; the registry is asked again later.
+    fn follow<'a>(&'a self, run: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>>;
+
+    /// What the registry says about a run. `Err` when it cannot be asked.
+    fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>>;
+
+    /// Asks the run to stop. A request, not proof; the registry confirms. Can be repeated.
+    fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>>;
+
+    /// Hands an answer to the run that asked. `None` means declined. Can be repeated.
+    fn answer<'a>(
+        &'a self,
+        run: &'a RunRef,
+        question: &'a QuestionId,
+        answer: Option<&'a str>,
+    ) -> Pending<'a, Result<(), Fault>>;
+
+    /// Brings what the ended run made into its scope, on evidence, and lists the scope. Can be
+    /// repeated.
+    fn collect<'a>(
+        &'a self,
+        plan: &'a TurnPlan,
+        end: &'a End,
+    ) -> Pending<'a, Result<Manifest, Fault>>;
+
+    /// Opens an artifact whose content is proven to be the one that was exported.
+    fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>>;
+}
+
+/// How many turns a runtime takes at once, and how many may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneSize {
+    /// Turns that run.
+    pub max_active: u32,
+    /// Turns that wait.
+    pub max_queued: u32,
+}
+
+/// Whether a runtime can take work now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Availability {
+    /// It can.
+    pub available: bool,
+    /// What it is, or why it cannot.
+    pub status: String,
+}
+
+/// Everything a turn needs; stored with the run, so that it can be resumed after a crash.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnPlan {
+    /// The thread.
+    pub thread: AppThreadKey,
+    /// The session, from the durable mapping.
+    pub session: SessionKey,
+    /// The run.
+    pub run: RunId,
+    /// What to do, with the context that the app put in front of the user's words.
+    pub prompt: String,
+    /// The turn goes on with a conversation rather than beginning one.
+    pub continues: bool,
+    /// The user's own folder, already checked, when the session works there.
+    pub working_directory: Option<PathBuf>,
+    /// Folders in which the runtime may leave files.
+    pub expected_dirs: Vec<String>,
+    /// What the run must deliver.
+    pub deliverables: Vec<Deliverable>,
+    /// Files that come with the prompt.
+    pub attachments: Vec<Attachment>,
+}
+
+impl TurnPlan {
+    /// The run's name for the registry.
+    pub fn run_ref(&self) -> RunRef {
+        RunRef {
+            session: self.session.clone(),
+            run: self.run.clone(),
+        }
+    }
+}
+
+/// A verified input file, kept until its turn is prepared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// Its name in the work folder.
+    pub name: String,
+    /// Where its bytes lie.
+    pub path: PathBuf,
+    /// Their digest.
+    pub sha256: Sha256,
+}
+
+/// How a registry knows a run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RunRef {
+    /// The session.
+    pub session: SessionKey,
+    /// The run.
+    pub run: RunId,
+}
+
+/// Where a prepared turn works and what leaves it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Places {
+    /// The run's scope.
+    pub scope: ArtifactScope,
+    /// The scope's absolute folder on the runtime's host.
+    pub artifact_directory: PathBuf,
+    /// Where the agent works.
+    pub work_folder: PathBuf,
+    /// The attachments as they lie in the work folder, in the plan's order.
+    #[serde(default)]
+    pub attachments: Vec<String>,
+}
+
+/// One thing a run did, numbered from 1 without gaps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Its number within the run.
+    pub no: i64,
+    /// What happened.
+    pub update: Update,
+}
+
+/// What a run did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Update {
+    /// Text to append.
+    Text(String),
+    /// A step began, went on or ended.
+    Step(Step),
+    /// It waits for a person.
+    Asked(Ask),
+    /// A question ended on the runtime's side.
+    Unasked(QuestionId),
+    /// Something a person should read.
+    Note(String),
+    /// What it used so far, in all.
+    Usage(Usage),
+}
+
+/// A question as the runtime asks it. The id is the runtime's and survives restarts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// Its id.
+    pub id: QuestionId,
+    /// Question or permission.
+    pub kind: QuestionKind,
+    /// What is asked.
+    pub text: String,
+    /// What can be chosen.
+    pub options: Vec<QuestionOption>,
+    /// Whether own words are taken.
+    pub free_text: bool,
+}
+
+/// How a run ended, in its registry's words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// The end.
+    pub status: EndStatus,
+    /// Why it did not complete.
+    pub code: Option<Code>,
+    /// The same, as a sentence.
+    pub message: Option<String>,
+    /// The final text.
+    pub text: Option<String>,
+    /// What it used.
+    pub usage: Option<Usage>,
+    /// Files that the runtime itself names as written in this turn: evidence for collecting.
+    pub wrote: Vec<String>,
+}
+
+/// The three ends that a registry knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndStatus {
+    /// Done.
+    Completed,
+    /// Failed.
+    Failed,
+    /// Stopped.
+    Cancelled,
+}
+
+impl End {
+    /// A failure that the registry (or its absence) tells.
+    pub fn failed(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            status: EndStatus::Failed,
+            code: Some(code),
+            message: Some(message.into()),
+            text: None,
+            usage: None,
+            wrote: vec![],
+        }
+    }
+}
+
+/// What the registry says about a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Registry {
+    /// It goes on, or can go on.
+    Running,
+    /// It ended.
+    Ended(End),
+    /// It was never there, or is forgotten.
+    NoRecord,
+}
+
+/// What comes out of [`Runtime::follow`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Signal {
+    /// The next frame.
+    Frame(Frame),
+    /// The end, after the last frame.
+    End(End),
+}
+
+/// A run being followed.
+pub type Follow = mpsc::Receiver<Signal>;
+
+/// The files of an ended run.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Manifest {
+    /// Every artifact.
+    pub artifacts: Vec<Artifact>,
+    /// Everything that was seen and not taken.
+    pub omitted: Vec<Omitted>,
+    /// Why there are none.
+    pub empty_reason: Option<EmptyReason>,
+}
+
+/// Names one artifact and proves what its content must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The session.
+    pub session: SessionKey,
+    /// The run.
+    pub run: RunId,
+    /// The path in the run's scope.
+    pub path: ArtifactPath,
+    /// Its length.
+    pub size: u64,
+    /// Its digest.
+    pub sha256: Sha256,
+}
+
+/// An open artifact. Chunks are read on demand, so any size takes constant memory.
+pub trait ReadAt: Send + Sync {
+    /// Reads up to `len` bytes at `offset`; an empty answer is the end.
+    fn read_at(&self, offset: u64, len: usize) -> Pending<'_, Result<Bytes, Fault>>;
+}
+
+/// An artifact that can be read.
+pub struct Body {
+    /// What it is.
+    pub artifact: Artifact,
+    /// Its bytes.
+    pub reader: Box<dyn ReadAt>,
+}

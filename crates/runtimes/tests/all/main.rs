@@ -1,0 +1,9 @@
+//! The runtimes through their public surface, against real folders and a scripted model.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod demo;
+mod world;
