@@ -1,1 +1,30 @@
-//! The run engine and the rules of the three doors: threads, board, builds.
+//! The run engine and the rules of its doors.
+//!
+//! A rule that holds for every run (scope, identity, idempotency, terminal truth, artifact checks)
+//! is written once, here. A door translates its own requests into runs and renders events; none
+//! of them talks to a runtime, a file or a signature itself.
+
+mod attachments;
+mod capabilities;
+mod engine;
+mod feed;
+mod links;
+mod run;
+mod threads;
+mod workdir;
+
+pub use engine::{Engine, EngineConfig};
+pub use feed::{Feed, FeedItem};
+pub use links::Download;
+pub use threads::{Accepted, TurnAnswer};
+
+/// Who is asking: the account that a token belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The tenant.
+    pub account: threadline_contract::AccountId,
+    /// The token, by name.
+    pub token: threadline_contract::TokenId,
+    /// What to write beside an answer: the token's label.
+    pub label: String,
+}

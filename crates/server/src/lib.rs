@@ -1,1 +1,56 @@
-//! HTTP, WebSocket and SSE in front of the engine.
+//! HTTP and SSE in front of the engine: one public entry, `/acp/rpc`, and what belongs to it.
+//!
+//! A handler parses, calls one engine function and renders. Who may call is decided before any of
+//! them, in [`gate`].
+
+mod accept;
+mod answer;
+mod dispatch;
+mod download;
+mod events;
+pub mod gate;
+mod range;
+mod rpc;
+mod sse;
+
+use axum::{
+    Router,
+    routing::{any, get},
+};
+use serde_json::json;
+use threadline_engine::Engine;
+use tokio_util::sync::CancellationToken;
+
+pub use accept::serve;
+pub use answer::Refusal;
+pub use gate::{Gate, GateConfig};
+pub use sse::{SSE, stream_of};
+
+/// Bytes that a request body may have: 25 MiB of attachments in base64, and room.
+pub const BODY_BYTES: usize = 40 << 20;
+
+/// What the handlers share.
+#[derive(Clone)]
+pub struct Bridge {
+    /// The engine.
+    pub engine: Engine,
+    /// Ends streams when the server stops.
+    pub stop: CancellationToken,
+}
+
+/// The bridge's routes. The gate must be laid over them.
+pub fn router(bridge: Bridge) -> Router {
+    Router::new()
+        .route("/acp/rpc", any(rpc::handle))
+        .route("/acp/events", get(events::handle))
+        .route("/acp/events/whole", get(events::whole))
+        .route("/artifacts/openclaw/download", get(download::handle))
+        .route("/health", get(health))
+        .route("/gateway/openclaw", any(answer::disabled))
+        .route("/acp-server/{*rest}", any(answer::disabled))
+        .with_state(bridge)
+}
+
+async fn health() -> axum::Json<serde_json::Value> {
+    axum::Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
+}

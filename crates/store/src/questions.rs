@@ -252,6 +252,15 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
+    /// Every question that a run asked, oldest first: how its driver hands over what was decided.
+    pub async fn questions_of_run(&self, run: &RunId) -> Result<Vec<Question>> {
+        let rows: Vec<QuestionRow> = read!(self, |db| sqlx::query_as(sql::QUESTIONS_OF_RUN)
+            .bind(run.as_str())
+            .fetch_all(db)
+            .await)?;
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
     /// The open questions of a run, oldest first: for its driver.
     pub async fn open_questions(&self, run: &RunId) -> Result<Vec<Question>> {
         let rows: Vec<QuestionRow> = read!(self, |db| sqlx::query_as(sql::OPEN_QUESTIONS_OF_RUN)

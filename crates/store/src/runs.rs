@@ -1,7 +1,9 @@
 //! Runs: admitted once per request, changed only under a lease, ended once.
 
 use serde_json::json;
-use threadline_contract::{AccountId, AppThreadKey, Millis, RunId, RuntimeId};
+use threadline_contract::{
+    AccountId, AppThreadKey, Millis, RequestId, RunId, RuntimeId, Sha256,
+};
 
 use crate::{
     LaneEntry, Lease, NewEvent, NewRun, Result, Run, RunChange, RunEnd, Store, StoreError, json,
@@ -45,6 +47,28 @@ impl Store {
     /// with the same digest gives the run that it made; with another digest, `IdempotencyConflict`.
     pub async fn admit(&self, new: NewRun, events: Vec<NewEvent>) -> Result<Admitted> {
         self.write(move |tx| Box::pin(admit(tx, new, events))).await
+    }
+
+    /// The run that a request made before, if it came before. `IdempotencyConflict` when it came with
+    /// another body.
+    pub async fn requested(
+        &self,
+        account: &AccountId,
+        thread: &AppThreadKey,
+        request: &RequestId,
+        digest: &Sha256,
+    ) -> Result<Option<Run>> {
+        let known: Option<(Vec<u8>, String)> = read!(self, |db| sqlx::query_as(sql::REQUEST)
+            .bind(account.as_str())
+            .bind(thread.as_str())
+            .bind(request.as_str())
+            .fetch_optional(db)
+            .await)?;
+        match known {
+            None => Ok(None),
+            Some((body, _)) if body != digest.0 => Err(StoreError::IdempotencyConflict),
+            Some((_, run)) => Ok(Some(self.run(account, &crate::json::id("requests.run", &run)?).await?)),
+        }
     }
 
     /// A run of an account.

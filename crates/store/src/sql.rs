@@ -140,6 +140,7 @@ common {
     OPEN_QUESTIONS_OF_THREAD = concat!("select ", question_columns!(),
         " from questions where account = $1 and thread = $2 and state = 'open' order by num desc limit $3");
     OPEN_QUESTIONS_OF_RUN = concat!("select ", question_columns!(), " from questions where run = $1 and state = 'open' order by num");
+    QUESTIONS_OF_RUN = concat!("select ", question_columns!(), " from questions where run = $1 order by num");
     WITHDRAW_QUESTIONS = concat!("update questions set state = 'withdrawn', closed_at = $2, closed_by = $3 \
         where run = $1 and state = 'open' returning ", question_columns!());
 

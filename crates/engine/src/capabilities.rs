@@ -1,0 +1,136 @@
+//! What is really installed and reachable, and where a turn would run.
+
+use std::time::Duration;
+
+use threadline_contract::{
+    AppThreadKey, Code, Fault, Routing, RuntimeId,
+    method::{self, Capabilities, Probe, Provider, Resolved},
+    routing::Wanted,
+};
+use threadline_runtimes::{Availability, Runtime};
+
+use crate::{Caller, Engine};
+
+/// A runtime that does not answer a probe in this time is not available.
+const PROBE_TIME: Duration = Duration::from_secs(5);
+
+impl Engine {
+    /// `acp.capabilities`.
+    pub async fn capabilities(&self) -> Capabilities {
+        let mut out = Capabilities {
+            single_agent: true,
+            multi_agent: false,
+            available_execution_targets: vec![],
+            provider_catalog: vec![],
+            gateway_providers: vec![],
+            provider_probe_summary: vec![],
+            methods: method::ALL.map(str::to_owned).to_vec(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        for lane in self.lanes() {
+            let (id, size) = (lane.runtime.id(), lane.runtime.lane());
+            let target = id.target().to_owned();
+            let provider = Provider {
+                provider_id: id.provider().to_owned(),
+                label: lane.runtime.label().to_owned(),
+                targets: vec![target.clone()],
+                max_active: size.max_active,
+                max_queued: size.max_queued,
+            };
+            let state = probe(&*lane.runtime).await;
+            out.provider_probe_summary.push(Probe {
+                provider_id: id.provider().to_owned(),
+                available: state.available,
+                status: state.status,
+            });
+            if !out.available_execution_targets.contains(&target) {
+                out.available_execution_targets.push(target);
+            }
+            match id {
+                RuntimeId::OpenClaw => out.gateway_providers.push(provider),
+                RuntimeId::Acp(_) | RuntimeId::Builtin => out.provider_catalog.push(provider),
+            }
+        }
+        out
+    }
+
+    /// The runtime that a turn goes to. A thread's runtime is fixed at its first turn, so `auto`
+    /// stays where the thread is.
+    pub(crate) async fn route(
+        &self,
+        caller: &Caller,
+        thread: Option<&AppThreadKey>,
+        routing: &Routing,
+    ) -> Result<RuntimeId, Fault> {
+        let wanted = routing.wanted()?;
+        if let Wanted::Runtime(id) = wanted {
+            return Ok(id);
+        }
+        if let Some(thread) = thread {
+            let sessions = self
+                .0
+                .store
+                .sessions_of_thread(&caller.account, thread)
+                .await?;
+            let fits = |id: &RuntimeId| wanted == Wanted::Auto || id.target() == "agent";
+            if let Some(session) = sessions.into_iter().find(|s| fits(&s.runtime)) {
+                return Ok(session.runtime);
+            }
+        }
+        let auto = self.0.config.auto_runtime.clone();
+        Ok(if wanted == Wanted::AnyAgent && auto.target() != "agent" {
+            RuntimeId::Builtin
+        } else {
+            auto
+        })
+    }
+
+    /// `xworkmate.routing.resolve`.
+    pub async fn resolve(&self, caller: &Caller, routing: &Routing) -> Result<Resolved, Fault> {
+        let id = self.route(caller, None, routing).await?;
+        Ok(self.resolved(&id).await)
+    }
+
+    /// Whether a runtime can take a turn now, as a result and not as an error.
+    pub(crate) async fn resolved(&self, id: &RuntimeId) -> Resolved {
+        let state = match self.lane(id) {
+            Some(lane) => probe(&*lane.runtime).await,
+            None => Availability {
+                available: false,
+                status: format!("No runtime is called {id} here."),
+            },
+        };
+        let gateway = *id == RuntimeId::OpenClaw;
+        let provider = Some(id.provider().to_owned());
+        let known = self.lane(id).is_some();
+        let code = if known {
+            Code::ProviderUnavailable
+        } else {
+            Code::ProviderNotFound
+        };
+        Resolved {
+            success: state.available,
+            status: if state.available {
+                "available"
+            } else {
+                "unavailable"
+            }
+            .to_owned(),
+            resolved_execution_target: Some(id.target().to_owned()),
+            resolved_provider_id: provider.clone().filter(|_| !gateway),
+            resolved_gateway_provider_id: provider.filter(|_| gateway),
+            runtime: Some(id.clone()),
+            unavailable_code: (!state.available).then_some(code),
+            unavailable_message: (!state.available).then_some(state.status),
+        }
+    }
+}
+
+async fn probe(runtime: &dyn Runtime) -> Availability {
+    tokio::time::timeout(PROBE_TIME, runtime.probe())
+        .await
+        .unwrap_or_else(|_| Availability {
+            available: false,
+            status: "did not answer in 5 seconds".into(),
+        })
+}

@@ -1,0 +1,244 @@
+//! The engine's parts and its life: open, reconcile what was left open, renew leases, stop.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use threadline_artifacts::KeyRing;
+use threadline_contract::{Code, Fault, Millis, RunId, RuntimeId};
+use threadline_runtimes::Runtime;
+use threadline_store::{Lease, Store, Takeover};
+use tokio::sync::watch;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{error, info, warn};
+
+use crate::{links, run::Driver};
+
+/// What the engine is told by its operator.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// This node, for leases.
+    pub node: String,
+    /// Nobody else can own this database (the data folder's lock proves it), so leases of an
+    /// earlier process are taken over at once instead of waited for.
+    pub sole_owner: bool,
+    /// Where attachments wait for their turn.
+    pub attachments: PathBuf,
+    /// Folders beneath which a user's working directory may lie.
+    pub work_roots: Vec<PathBuf>,
+    /// Local thread folders: never a working directory.
+    pub thread_folders: PathBuf,
+    /// Where `auto` goes.
+    pub auto_runtime: RuntimeId,
+    /// How long a download link holds.
+    pub link_ttl: Duration,
+    /// How long a lease holds without being renewed.
+    pub lease_ttl: Duration,
+    /// How long a result waits for files that nobody declared.
+    pub result_wait: Duration,
+    /// How long a verdict waits for declared deliverables.
+    pub verify_wait: Duration,
+}
+
+/// The run engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) config: EngineConfig,
+    pub(crate) store: Store,
+    pub(crate) keys: KeyRing,
+    runtimes: BTreeMap<RuntimeId, Lane>,
+    leases: Mutex<HashMap<RunId, Lease>>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// A runtime with the door in front of it.
+pub(crate) struct Lane {
+    pub(crate) runtime: Arc<dyn Runtime>,
+    /// Held while somebody decides who may go, so that two runs never take the last place.
+    pub(crate) deciding: tokio::sync::Mutex<()>,
+    /// Rings when a place may have become free.
+    pub(crate) bell: watch::Sender<()>,
+}
+
+impl Engine {
+    /// Opens the engine and takes up every run that was left open.
+    pub async fn open(
+        config: EngineConfig,
+        store: Store,
+        runtimes: Vec<Arc<dyn Runtime>>,
+    ) -> Result<Self, Fault> {
+        let keys = links::key_ring(&store).await?;
+        let lanes = runtimes.into_iter().map(|runtime| {
+            let lane = Lane {
+                runtime,
+                deciding: tokio::sync::Mutex::default(),
+                bell: watch::Sender::new(()),
+            };
+            (lane.runtime.id().clone(), lane)
+        });
+        let engine = Self(Arc::new(Inner {
+            config,
+            store,
+            keys,
+            runtimes: lanes.collect(),
+            leases: Mutex::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }));
+        engine
+            .take_up_open_runs(if engine.0.config.sole_owner {
+                Takeover::Always
+            } else {
+                Takeover::IfExpired
+            })
+            .await?;
+        let keeper = engine.clone();
+        engine
+            .0
+            .tasks
+            .spawn(async move { keeper.keep_leases().await });
+        Ok(engine)
+    }
+
+    /// Stops following runs. None of them ends by it: the next start takes them up.
+    pub async fn stop(&self) {
+        self.0.stop.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// How many runs this node is driving.
+    pub fn active(&self) -> usize {
+        self.leases().len()
+    }
+
+    /// The records.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub(crate) fn lane(&self, runtime: &RuntimeId) -> Option<&Lane> {
+        self.0.runtimes.get(runtime)
+    }
+
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.0.runtimes.values()
+    }
+
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
+    /// Takes the run's lease and drives it, unless somebody else does.
+    pub(crate) async fn take_up(&self, run: RunId, takeover: Takeover) -> Result<(), Fault> {
+        if self.leases().contains_key(&run) {
+            return Ok(());
+        }
+        let ttl = self.0.config.lease_ttl.as_millis() as i64;
+        let taken = self
+            .0
+            .store
+            .acquire_lease(&run, &self.0.config.node, Millis::now(), ttl, takeover)
+            .await?;
+        if let Some(lease) = taken {
+            self.drive(lease);
+        }
+        Ok(())
+    }
+
+    /// Drives a run whose lease this node has.
+    pub(crate) fn drive(&self, lease: Lease) {
+        let run = lease.run.clone();
+        self.leases().insert(run.clone(), lease.clone());
+        let engine = self.clone();
+        self.0.tasks.spawn(async move {
+            Driver::drive(&engine, lease).await;
+            let held = engine.leases().remove(&run);
+            if let Some(lease) = held
+                && let Err(e) = engine.0.store.release_lease(&lease).await
+            {
+                warn!(run.id = %run, error = %e, "Lease of run {run} was not released; it will expire");
+            }
+        });
+    }
+
+    async fn take_up_open_runs(&self, takeover: Takeover) -> Result<(), Fault> {
+        let mut after = None;
+        loop {
+            let page = self.0.store.open_runs(after.as_ref(), 100).await?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after = Some(last.id.clone());
+            for run in page {
+                if self.lane(&run.runtime).is_none() {
+                    warn!(run.id = %run.id, runtime = %run.runtime, "Run {} waits: its runtime {} is not configured", run.id, run.runtime);
+                    continue;
+                }
+                info!(run.id = %run.id, phase = run.phase.as_str(), "Taking up run {} in phase {}", run.id, run.phase.as_str());
+                self.take_up(run.id, takeover).await?;
+            }
+        }
+    }
+
+    /// Renews this node's leases and takes up runs whose node went away.
+    async fn keep_leases(&self) {
+        let pause = self.0.config.lease_ttl / 3;
+        while self
+            .0
+            .stop
+            .run_until_cancelled(tokio::time::sleep(pause))
+            .await
+            .is_some()
+        {
+            let held: Vec<Lease> = self.leases().values().cloned().collect();
+            let until = Millis::now().plus(self.0.config.lease_ttl.as_millis() as i64);
+            match self
+                .0
+                .store
+                .renew_leases(&self.0.config.node, &held, until)
+                .await
+            {
+                Ok(lost) => {
+                    for run in lost {
+                        warn!(run.id = %run, "Lease of run {run} went to another node");
+                        self.leases().remove(&run);
+                    }
+                }
+                Err(e) => error!(error = %e, "Leases could not be renewed; trying again"),
+            }
+            if let Err(e) = self.take_up_orphans().await {
+                error!(error = %e, "Runs of other nodes could not be looked for; trying again");
+            }
+        }
+    }
+
+    async fn take_up_orphans(&self) -> Result<(), Fault> {
+        for run in self.0.store.claimable_runs(Millis::now(), 20).await? {
+            if self.lane(&run.runtime).is_some() {
+                self.take_up(run.id, Takeover::IfExpired).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn leases(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Lease>> {
+        // A panic while the map was held cannot have left it half-changed.
+        self.0.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn runtime(&self, id: &RuntimeId) -> Result<&Lane, Fault> {
+        self.lane(id).ok_or_else(|| {
+            Fault::new(
+                Code::ProviderNotFound,
+                format!("No runtime is called {id}. `acp.capabilities` lists them."),
+            )
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! Live views of a thread's log: the whole thread for those who watch, one run for its caller.
+//!
+//! The log is the truth. A feed is a cursor into it, so that a cut costs nothing: whoever comes
+//! back with the last number it saw gets the rest, once and in order.
+
+use std::collections::VecDeque;
+
+use threadline_contract::{AppThreadKey, Fault, RunId, Snapshot};
+use threadline_store::{Phase, StoredEvent, StreamId, Subscription};
+use tokio::time::Instant;
+
+use crate::{Caller, Engine};
+
+/// Events read from the log at once.
+const PAGE: u32 = 256;
+
+/// What comes out of a feed.
+pub enum FeedItem {
+    /// A logged notification: its number, and the JSON of a `SessionUpdate`.
+    Update(StoredEvent),
+    /// The result, last.
+    Result(Box<Snapshot>),
+}
+
+/// A feed.
+pub struct Feed {
+    engine: Engine,
+    live: Subscription,
+    /// Events that came together and are handed over one by one.
+    ready: VecDeque<StoredEvent>,
+    run: Option<OneRun>,
+}
+
+/// What a feed of one run keeps.
+struct OneRun {
+    caller: Caller,
+    id: RunId,
+    stream: StreamId,
+    cursor: i64,
+    head: i64,
+    /// When the result goes out even if the files are still being collected.
+    result_due: Option<Instant>,
+    /// The record should be looked at: something about the run's end was heard.
+    look: bool,
+    done: bool,
+}
+
+impl Engine {
+    /// The log of a thread after number `after`, for as long as somebody listens.
+    pub async fn thread_feed(
+        &self,
+        caller: &Caller,
+        thread: &AppThreadKey,
+        after: i64,
+    ) -> Result<Feed, Fault> {
+        self.known_thread(caller, thread).await?;
+        let stream = StreamId::thread(&caller.account, thread);
+        Ok(Feed {
+            engine: self.clone(),
+            live: self.store().subscribe(&stream, after),
+            ready: VecDeque::new(),
+            run: None,
+        })
+    }
+
+    /// One page of a thread's log, for those who poll.
+    pub async fn thread_page(
+        &self,
+        caller: &Caller,
+        thread: &AppThreadKey,
+        after: i64,
+    ) -> Result<Vec<StoredEvent>, Fault> {
+        self.known_thread(caller, thread).await?;
+        let stream = StreamId::thread(&caller.account, thread);
+        Ok(self.store().events_after(&stream, after, PAGE).await?)
+    }
+
+    /// The events of one run after number `after`, then its result.
+    pub async fn run_feed(&self, caller: &Caller, run: &RunId, after: i64) -> Result<Feed, Fault> {
+        let record = self.store().run(&caller.account, run).await?;
+        let stream = StreamId::thread(&record.account, &record.thread);
+        let head = self.store().last_seq(&stream).await?;
+        let one = OneRun {
+            caller: caller.clone(),
+            id: run.clone(),
+            stream: stream.clone(),
+            cursor: after,
+            head,
+            result_due: None,
+            look: true,
+            done: false,
+        };
+        Ok(Feed {
+            engine: self.clone(),
+            live: self.store().subscribe(&stream, head.max(after)),
+            ready: VecDeque::new(),
+            run: Some(one),
+        })
+    }
+}
+
+impl Feed {
+    /// The next item. `None` after the result of a run; a thread's feed has no end. Dropping this
+    /// future loses nothing.
+    pub async fn next(&mut self) -> Result<Option<FeedItem>, Fault> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                if let Some(run) = &mut self.run {
+                    run.saw(&self.engine, &event);
+                }
+                return Ok(Some(FeedItem::Update(event)));
+            }
+            let Some(run) = &mut self.run else {
+                self.ready.extend(self.live.next().await?.iter().cloned());
+                continue;
+            };
+            if run.done {
+                return Ok(None);
+            }
+            if run.cursor < run.head {
+                let page = self
+                    .engine
+                    .store()
+                    .run_events_after(&run.stream, &run.id, run.cursor, PAGE)
+                    .await?;
+                run.cursor = page.last().map_or(run.head, |e| e.seq);
+                self.ready = page.into();
+                continue;
+            }
+            if run.look && run.is_over(&self.engine).await? {
+                run.done = true;
+                let result = self.engine.result(&run.caller, &run.id).await?;
+                return Ok(Some(FeedItem::Result(Box::new(result))));
+            }
+            let due = run.result_due;
+            let waited = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                events = self.live.next() => {
+                    let own = |e: &&StoredEvent| e.run.as_ref() == Some(&run.id);
+                    self.ready.extend(events?.iter().filter(own).cloned());
+                }
+                () = waited => run.look = true,
+            }
+        }
+    }
+}
+
+impl OneRun {
+    fn saw(&mut self, engine: &Engine, event: &StoredEvent) {
+        if &*event.kind == "task.ended" {
+            self.result_due = Some(Instant::now() + engine.0.config.result_wait);
+        }
+        self.look |= &*event.kind == "completed";
+    }
+
+    /// Closed, or ended long enough ago that the result no longer waits for files.
+    async fn is_over(&mut self, engine: &Engine) -> Result<bool, Fault> {
+        let record = engine.store().run(&self.caller.account, &self.id).await?;
+        if record.phase == Phase::Closed {
+            return Ok(true);
+        }
+        self.look = false;
+        if record.status.is_terminal() && self.result_due.is_none() {
+            self.result_due = Some(Instant::now() + engine.0.config.result_wait);
+        }
+        Ok(self.result_due.is_some_and(|due| due <= Instant::now()))
+    }
+}

@@ -1,0 +1,155 @@
+//! The last phase: what the ended run made is brought into its scope, listed and recorded.
+
+use std::time::Duration;
+
+use threadline_artifacts::deliverables;
+use threadline_contract::{Millis, Missing, RunStatus, UpdateKind};
+use threadline_runtimes::{End, EndStatus, Manifest, Registry};
+use threadline_store::{ArtifactState, RunChange};
+use tracing::{error, warn};
+
+use super::{
+    drive::{Driver, Halt},
+    kept::Kept,
+    phase::{Event, Verdict, verdict},
+    update,
+};
+
+/// After so many failures the run is closed without its files, and says so.
+const TRIES: u32 = 8;
+
+impl Driver<'_> {
+    pub(super) async fn collect(&mut self) -> Result<(), Halt> {
+        let end = self.known_end().await?;
+        let waits = self.verdict_waits(&end) && !self.run.status.is_terminal();
+        let gathered = if waits {
+            let limit = self.engine.0.config.verify_wait;
+            match tokio::time::timeout(limit, self.gather(&end)).await {
+                Ok(gathered) => gathered?,
+                Err(_) => {
+                    // The verdict may not wait for ever; the files still may come.
+                    let all = self.all_missing();
+                    let message = format!(
+                        "Its deliverables could not be looked for within {} minutes.",
+                        limit.as_secs() / 60
+                    );
+                    let verdict = Verdict {
+                        message: Some(message),
+                        ..verdict(&end, self.cancel_requested(), &all)
+                    };
+                    self.record_end(&end, verdict, None).await?;
+                    self.gather(&end).await?
+                }
+            }
+        } else {
+            self.gather(&end).await?
+        };
+        let mut missing = vec![];
+        let mut change = RunChange {
+            closed_at: Some(Millis::now()),
+            ..RunChange::default()
+        };
+        match &gathered {
+            Ok(manifest) => {
+                missing = deliverables::missing(&manifest.artifacts, &self.plan.deliverables)
+                    .unwrap_or_else(|_| self.all_missing());
+                self.engine
+                    .store()
+                    .put_manifest(
+                        &self.lease,
+                        &manifest.artifacts,
+                        &manifest.omitted,
+                        manifest.empty_reason,
+                    )
+                    .await?;
+                change.artifact_state = Some(ArtifactState::Done);
+            }
+            Err(why) => {
+                change.artifact_state = Some(ArtifactState::Failed);
+                let mut kept = Kept::read(self.engine.store(), self.id()).await?;
+                kept.artifacts_failed = Some(why.clone());
+                change.turn = Some(kept.text()?);
+                if waits {
+                    missing = self.all_missing();
+                }
+            }
+        }
+        if waits && !self.run.status.is_terminal() {
+            self.record_end(&end, verdict(&end, self.cancel_requested(), &missing), None)
+                .await?;
+        }
+        if end.status == EndStatus::Completed {
+            change.missing = Some(missing);
+        }
+        let mut update = self.update(UpdateKind::Status, "completed");
+        update.status = Some(self.run.status);
+        update.code = self.run.code;
+        self.shift(
+            Event::Collected,
+            change,
+            vec![update::logged(&update, None)?],
+        )
+        .await
+    }
+
+    /// How the run ended: from memory, else from its registry, else from our own record.
+    async fn known_end(&self) -> Result<End, Halt> {
+        if let Some(end) = &self.end {
+            return Ok(end.clone());
+        }
+        if let Registry::Ended(end) = self.runtime.ask_registry(&self.plan.run_ref()).await? {
+            return Ok(end);
+        }
+        warn!(run.id = %self.id(), "The registry has forgotten run {}; its files are collected without its evidence", self.id());
+        let status = match self.run.status {
+            RunStatus::Cancelled => EndStatus::Cancelled,
+            RunStatus::Failed => EndStatus::Failed,
+            _ => EndStatus::Completed,
+        };
+        Ok(End {
+            status,
+            code: self.run.code,
+            message: self.run.message.clone(),
+            text: self.run.text.clone(),
+            usage: self.run.usage,
+            wrote: vec![],
+        })
+    }
+
+    /// Collects, trying again when the disk or the runtime fails. The inner error is final.
+    async fn gather(&self, end: &End) -> Result<Result<Manifest, String>, Halt> {
+        let mut pause = Duration::from_millis(250);
+        for attempt in 1.. {
+            let fault = match self.runtime.collect(&self.plan, end).await {
+                Ok(manifest) => return Ok(Ok(manifest)),
+                Err(fault) => fault,
+            };
+            error!(run.id = %self.id(), code = %fault.code, attempt, "Files of run {} could not be collected: {}", self.id(), fault.message);
+            if attempt == TRIES {
+                return Ok(Err(format!("{}: {}", fault.code, fault.message)));
+            }
+            if self
+                .engine
+                .stopping()
+                .run_until_cancelled(tokio::time::sleep(pause))
+                .await
+                .is_none()
+            {
+                return Err(Halt::Stopping);
+            }
+            pause = (pause * 2).min(Duration::from_secs(30));
+        }
+        unreachable!("the loop returns")
+    }
+
+    fn all_missing(&self) -> Vec<Missing> {
+        self.plan
+            .deliverables
+            .iter()
+            .map(|d| Missing {
+                deliverable: d.clone(),
+                found: 0,
+            })
+            .collect()
+    }
+}

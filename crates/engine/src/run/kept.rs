@@ -1,0 +1,46 @@
+//! What the engine keeps about a run's turn; the store holds it as a text that only we read.
+
+use serde::{Deserialize, Serialize};
+use threadline_contract::{Code, Fault, RunId};
+use threadline_runtimes::TurnPlan;
+use threadline_store::Store;
+
+/// A run's turn and what became of its folders.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// What the turn is.
+    pub(crate) plan: TurnPlan,
+    /// Its scope's folder, once it is prepared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) artifact_directory: Option<String>,
+    /// Why its files could not be collected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) artifacts_failed: Option<String>,
+}
+
+impl Kept {
+    pub(crate) fn new(plan: TurnPlan) -> Self {
+        Self {
+            plan,
+            artifact_directory: None,
+            artifacts_failed: None,
+        }
+    }
+
+    pub(crate) async fn read(store: &Store, run: &RunId) -> Result<Self, Fault> {
+        let text = store.turn(run).await?;
+        serde_json::from_str(&text).map_err(|e| {
+            Fault::new(
+                Code::Internal,
+                format!("The record of run {run} is damaged: {e}."),
+            )
+        })
+    }
+
+    pub(crate) fn text(&self) -> Result<String, Fault> {
+        serde_json::to_string(self).map_err(|e| {
+            tracing::error!(error = %e, "A turn could not be written as JSON");
+            Fault::internal()
+        })
+    }
+}

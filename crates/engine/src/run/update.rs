@@ -1,0 +1,93 @@
+//! From what a runtime did to what the log says.
+
+use threadline_contract::{
+    AppThreadKey, Fault, Millis, Question, QuestionState, QueuePlace, RunId, SessionUpdate,
+    UpdateKind,
+};
+use threadline_runtimes::{Ask, Frame, Update};
+use threadline_store::NewEvent;
+
+/// Somebody asked the run to stop.
+pub(crate) const CANCEL_REQUESTED: &str = "task.cancel_requested";
+/// A question got its end.
+pub(crate) const QUESTION_CLOSED: &str = "task.question_closed";
+/// A question was asked.
+pub(crate) const QUESTION_ASKED: &str = "task.question_asked";
+
+/// An update as the log keeps it. `frame` is the runtime's number, by which a driver re-attaches.
+pub(crate) fn logged(update: &SessionUpdate, frame: Option<i64>) -> Result<NewEvent, Fault> {
+    let body = serde_json::to_string(update).map_err(|e| {
+        tracing::error!(error = %e, "An update could not be written as JSON");
+        Fault::internal()
+    })?;
+    Ok(NewEvent {
+        run: Some(update.run_id.clone()),
+        frame,
+        kind: update.event.as_str().into(),
+        body: body.into(),
+        at: update.at,
+    })
+}
+
+/// The update that a frame becomes. A question is more than an update and is handled by itself.
+pub(crate) fn of_frame(frame: &Frame, thread: &AppThreadKey, run: &RunId) -> Option<SessionUpdate> {
+    let make = |kind, event| SessionUpdate::new(thread, run, kind, event, Millis::now());
+    Some(match &frame.update {
+        Update::Text(text) => SessionUpdate {
+            text: Some(text.clone()),
+            ..make(UpdateKind::Delta, "delta")
+        },
+        Update::Step(step) => SessionUpdate {
+            step: Some(step.clone()),
+            ..make(UpdateKind::Task, "task.step")
+        },
+        Update::Note(note) => SessionUpdate {
+            message: Some(note.clone()),
+            ..make(UpdateKind::Task, "task.note")
+        },
+        Update::Usage(usage) => SessionUpdate {
+            usage: Some(*usage),
+            ..make(UpdateKind::Task, "task.usage")
+        },
+        Update::Asked(_) | Update::Unasked(_) => return None,
+    })
+}
+
+/// The durable question that an ask becomes.
+pub(crate) fn question(ask: &Ask, thread: &AppThreadKey, run: &RunId) -> Question {
+    Question {
+        question_id: ask.id.clone(),
+        thread_id: thread.clone(),
+        run_id: run.clone(),
+        kind: ask.kind,
+        text: ask.text.clone(),
+        options: ask.options.clone(),
+        free_text: ask.free_text,
+        state: QuestionState::Open,
+        asked_at: Millis::now(),
+        closed_at: None,
+        answer: None,
+        closed_by: None,
+    }
+}
+
+/// A question's end as the log keeps it.
+pub(crate) fn closed(question: &Question, at: Millis) -> Result<NewEvent, Fault> {
+    let mut update = SessionUpdate::new(
+        &question.thread_id,
+        &question.run_id,
+        UpdateKind::Task,
+        QUESTION_CLOSED,
+        at,
+    );
+    update.question = Some(question.clone());
+    logged(&update, None)
+}
+
+/// What a waiting person reads.
+pub(crate) fn queue_sentence(place: QueuePlace) -> String {
+    match place.position {
+        1 => "Next in line.".to_owned(),
+        n => format!("Number {n} of {} in line.", place.queued),
+    }
+}

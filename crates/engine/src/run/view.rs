@@ -1,0 +1,73 @@
+//! From the record of a run to the snapshot that its caller sees.
+
+use threadline_contract::{
+    ArtifactScope, ArtifactSet, Fault, Millis, Progress, QueuePlace, RuntimeId, Snapshot, Source,
+};
+use threadline_store::{Phase, Run};
+
+use super::{kept::Kept, phase};
+
+/// What the record does not hold.
+#[derive(Default)]
+pub(crate) struct Around {
+    pub(crate) queue: Option<QueuePlace>,
+    pub(crate) waiting: bool,
+    pub(crate) artifacts: Option<ArtifactSet>,
+    pub(crate) stored: bool,
+}
+
+/// The snapshot of a run.
+pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot, Fault> {
+    let declared = !kept.plan.deliverables.is_empty();
+    let ended = run.status.is_terminal();
+    let now = Millis::now();
+    let gateway = run.runtime == RuntimeId::OpenClaw;
+    Ok(Snapshot {
+        success: !ended || run.status == threadline_contract::RunStatus::Completed,
+        status: run.status,
+        session_id: run.thread.clone(),
+        thread_id: run.thread.clone(),
+        app_thread_key: run.thread.clone(),
+        run_id: run.id.clone(),
+        turn_id: run.id.clone(),
+        session_key: run.session_key.clone(),
+        openclaw_session_key: gateway.then(|| run.session_key.clone()),
+        runtime: run.runtime.clone(),
+        mode: if gateway {
+            "gateway-chat"
+        } else {
+            "agent-chat"
+        }
+        .to_owned(),
+        text: run.text.clone(),
+        code: run.code,
+        message: run.message.clone(),
+        progress: (!ended).then(|| Progress {
+            stage: phase::stage(run.phase, around.waiting, declared),
+            message: None,
+            elapsed_ms: Some(now.since(run.created_at)),
+        }),
+        queue: around.queue,
+        artifact_scope: ArtifactScope::of(&run.session_key, &run.id)?,
+        artifact_directory: kept.artifact_directory,
+        artifacts: around.artifacts,
+        artifacts_pending: ended && run.phase != Phase::Closed,
+        artifacts_failed: kept.artifacts_failed,
+        missing: run.missing.clone(),
+        usage: run.usage,
+        created_at: run.created_at,
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+        cancel_requested: run.cancel_requested_at.is_some(),
+        deadline_exceeded: false,
+        source: if around.stored || ended {
+            Source::Stored
+        } else {
+            Source::Registry
+        },
+        observed_at: run
+            .ended_at
+            .unwrap_or(if around.stored { run.created_at } else { now }),
+        registry: None,
+    })
+}

@@ -1,0 +1,91 @@
+//! `session.cancel` and `session.close`.
+
+use threadline_contract::{AppThreadKey, Code, Fault, Millis, method::Receipt};
+use threadline_store::SessionState;
+
+use crate::{Caller, Engine};
+
+/// Runs of a thread that can be open at once: no lane takes as many.
+const RECENT: u32 = 200;
+
+impl Engine {
+    /// Asks the thread's open runs to stop.
+    pub async fn cancel_session(
+        &self,
+        caller: &Caller,
+        thread: &AppThreadKey,
+    ) -> Result<Receipt, Fault> {
+        self.known_thread(caller, thread).await?;
+        let mut receipt = Receipt {
+            accepted: true,
+            run_id: None,
+            closed: None,
+            cancelled: false,
+            code: None,
+            message: None,
+        };
+        let recent = self
+            .0
+            .store
+            .runs_of_thread(&caller.account, thread, None, RECENT)
+            .await?;
+        for run in recent.into_iter().filter(|r| !r.status.is_terminal()) {
+            let one = self.cancel_run(caller, &run.id).await?;
+            receipt.run_id = one.run_id;
+        }
+        Ok(receipt)
+    }
+
+    /// Ends the thread's sessions: their runs are asked to stop, and a message no longer goes on
+    /// with them. `session.start` opens them again.
+    pub async fn close_session(
+        &self,
+        caller: &Caller,
+        thread: &AppThreadKey,
+    ) -> Result<Receipt, Fault> {
+        let mut receipt = self.cancel_session(caller, thread).await?;
+        let mut closed = false;
+        for session in self
+            .0
+            .store
+            .sessions_of_thread(&caller.account, thread)
+            .await?
+        {
+            if session.state == SessionState::Open {
+                self.0
+                    .store
+                    .set_session_state(
+                        &caller.account,
+                        thread,
+                        &session.runtime,
+                        SessionState::Closed,
+                        Millis::now(),
+                    )
+                    .await?;
+                closed = true;
+            }
+        }
+        receipt.closed = Some(closed);
+        Ok(receipt)
+    }
+
+    pub(crate) async fn known_thread(
+        &self,
+        caller: &Caller,
+        thread: &AppThreadKey,
+    ) -> Result<(), Fault> {
+        if self
+            .0
+            .store
+            .sessions_of_thread(&caller.account, thread)
+            .await?
+            .is_empty()
+        {
+            return Err(Fault::new(
+                Code::MappingNotFound,
+                format!("No session is mapped to thread `{thread}`."),
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,239 @@
+//! `xworkmate.tasks.get` and `xworkmate.tasks.cancel`.
+
+use std::time::Duration;
+
+use threadline_contract::{
+    ArtifactScope, ArtifactSet, Code, Fault, Millis, RunId, SessionUpdate, Snapshot, UpdateKind,
+    method::{Receipt, TaskParams},
+};
+use threadline_runtimes::{Registry, RunRef};
+use threadline_store::{ArtifactState, Cancel, Run, StoreError};
+
+use crate::{
+    Caller, Engine,
+    run::{
+        kept::Kept,
+        update,
+        view::{self, Around},
+    },
+};
+
+/// Files of one page, when nothing else is asked for.
+const PAGE: u32 = 200;
+/// Files of one page at most.
+const MOST: u32 = 1000;
+/// How long the registry may take to answer before the stored answer is served.
+const REGISTRY_TIME: Duration = Duration::from_secs(10);
+
+impl Engine {
+    /// The snapshot of a run: its registry's word, or what it last said.
+    pub async fn task(&self, caller: &Caller, params: &TaskParams) -> Result<Snapshot, Fault> {
+        let run = self.find_run(caller, params).await?;
+        if let Some(scope) = &params.artifact_scope {
+            ArtifactScope::check(scope.as_str(), &run.session_key, &run.id)?;
+        }
+        let stored = !run.status.is_terminal() && !self.registry_answers(&run).await;
+        // Read again: the registry may just have ended it.
+        let run = self.0.store.run(&caller.account, &run.id).await?;
+        self.snapshot(&run, stored, params).await
+    }
+
+    /// The snapshot as it stands, for the end of a stream.
+    pub async fn result(&self, caller: &Caller, run: &RunId) -> Result<Snapshot, Fault> {
+        let run = self.0.store.run(&caller.account, run).await?;
+        self.snapshot(&run, false, &TaskParams::default()).await
+    }
+
+    async fn snapshot(
+        &self,
+        run: &Run,
+        stored: bool,
+        params: &TaskParams,
+    ) -> Result<Snapshot, Fault> {
+        let listed = run.status.is_terminal() && params.include_artifacts.unwrap_or(true);
+        let artifacts = if listed {
+            self.artifacts(run, params).await?
+        } else {
+            None
+        };
+        let waiting =
+            !run.status.is_terminal() && !self.0.store.open_questions(&run.id).await?.is_empty();
+        let kept = Kept::read(&self.0.store, &run.id).await?;
+        view::snapshot(
+            run,
+            kept,
+            Around {
+                queue: self.queue_place(run).await?,
+                waiting,
+                artifacts,
+                stored,
+            },
+        )
+    }
+
+    /// One page of a run's files, each with a fresh link. `None` until they are collected.
+    async fn artifacts(
+        &self,
+        run: &Run,
+        params: &TaskParams,
+    ) -> Result<Option<ArtifactSet>, Fault> {
+        if run.artifact_state != ArtifactState::Done {
+            return Ok(None);
+        }
+        let limit = params.max_files.unwrap_or(PAGE).clamp(1, MOST);
+        let after = match &params.cursor {
+            None => 0,
+            Some(text) => text
+                .parse::<u64>()
+                .map_err(|_| Fault::invalid("`cursor` is not one that this server gave."))?,
+        };
+        let page = self
+            .0
+            .store
+            .artifacts(&run.account, &run.id, after, limit)
+            .await?;
+        let total = self.0.store.artifact_count(&run.account, &run.id).await?;
+        let seen = after + page.len() as u64;
+        let items = page
+            .into_iter()
+            .map(|artifact| self.item(&run.session_key, &run.id, artifact))
+            .collect::<Result<_, _>>()?;
+        Ok(Some(ArtifactSet {
+            scope: ArtifactScope::of(&run.session_key, &run.id)?,
+            items,
+            total,
+            next_cursor: (seen < total).then(|| seen.to_string()),
+            omitted: run.omitted.clone(),
+            empty_reason: run.empty_reason,
+        }))
+    }
+
+    async fn registry_answers(&self, run: &Run) -> bool {
+        let Some(lane) = self.lane(&run.runtime) else {
+            return false;
+        };
+        let name = RunRef {
+            session: run.session_key.clone(),
+            run: run.id.clone(),
+        };
+        match tokio::time::timeout(REGISTRY_TIME, lane.runtime.ask_registry(&name)).await {
+            Ok(Ok(Registry::Running | Registry::Ended(_) | Registry::NoRecord)) => true,
+            Ok(Err(_)) | Err(_) => false,
+        }
+    }
+
+    async fn find_run(&self, caller: &Caller, params: &TaskParams) -> Result<Run, Fault> {
+        let account = &caller.account;
+        let thread = match (&params.app_thread_key, &params.openclaw_session_key) {
+            (Some(thread), key) => {
+                if let Some(key) = key {
+                    let session = self
+                        .0
+                        .store
+                        .session_by_key(account, key)
+                        .await
+                        .map_err(not_mapped)?;
+                    if session.thread != *thread {
+                        return Err(Fault::new(
+                            Code::Conflict,
+                            format!("Session `{key}` does not belong to thread `{thread}`."),
+                        ));
+                    }
+                }
+                thread.clone()
+            }
+            (None, Some(key)) => {
+                self.0
+                    .store
+                    .session_by_key(account, key)
+                    .await
+                    .map_err(not_mapped)?
+                    .thread
+            }
+            (None, None) => {
+                return Err(Fault::new(
+                    Code::InvalidLookup,
+                    "Name the run by appThreadKey (or openclawSessionKey) and runId.",
+                ));
+            }
+        };
+        self.known_thread(caller, &thread).await?;
+        match &params.run_id {
+            Some(id) => match self.0.store.run(account, id).await {
+                Ok(run) if run.thread == thread => Ok(run),
+                Ok(_) | Err(StoreError::NotFound) => Err(Fault::new(
+                    Code::NoNativeRecord,
+                    format!("Thread `{thread}` has no run `{id}`."),
+                )),
+                Err(other) => Err(other.into()),
+            },
+            None => match self.0.store.latest_run(account, &thread).await? {
+                Some(run) => Ok(run),
+                None => Err(Fault::new(
+                    Code::TaskNotFound,
+                    format!("Thread `{thread}` has no run yet."),
+                )),
+            },
+        }
+    }
+
+    /// Asks a run to stop. A request until the registry confirms; asking again changes nothing.
+    pub async fn cancel_task(
+        &self,
+        caller: &Caller,
+        params: &TaskParams,
+    ) -> Result<Receipt, Fault> {
+        match self.find_run(caller, params).await {
+            Ok(run) => self.cancel_run(caller, &run.id).await,
+            Err(fault)
+                if matches!(
+                    fault.code,
+                    Code::NoNativeRecord | Code::TaskNotFound | Code::MappingNotFound
+                ) =>
+            {
+                Ok(Receipt {
+                    accepted: false,
+                    run_id: params.run_id.clone(),
+                    closed: None,
+                    cancelled: false,
+                    code: Some(Code::ScopeNotOwned),
+                    message: Some(Code::ScopeNotOwned.advice().to_owned()),
+                })
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    pub(crate) async fn cancel_run(&self, caller: &Caller, run: &RunId) -> Result<Receipt, Fault> {
+        let record = self.0.store.run(&caller.account, run).await?;
+        let now = Millis::now();
+        let asked = SessionUpdate::new(
+            &record.thread,
+            run,
+            UpdateKind::Task,
+            update::CANCEL_REQUESTED,
+            now,
+        );
+        let outcome = self
+            .0
+            .store
+            .request_cancel(&caller.account, run, now, update::logged(&asked, None)?)
+            .await?;
+        let (Cancel::Asked(run) | Cancel::AlreadyAsked(run) | Cancel::AlreadyEnded(run)) = outcome;
+        Ok(Receipt {
+            accepted: true,
+            cancelled: run.status == threadline_contract::RunStatus::Cancelled,
+            run_id: Some(run.id),
+            closed: None,
+            code: None,
+            message: None,
+        })
+    }
+}
+
+fn not_mapped(e: StoreError) -> Fault {
+    match e {
+        StoreError::NotFound => Fault::new(Code::MappingNotFound, Code::MappingNotFound.advice()),
+        other => other.into(),
+    }
+}

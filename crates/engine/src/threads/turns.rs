@@ -1,0 +1,311 @@
+//! `session.start` and `session.message`: from a request to an admitted run.
+
+use serde_json::{Value, json};
+use threadline_contract::{
+    AppThreadKey, Code, Fault, Millis, QueuePlace, RunId, RunStatus, RuntimeId, canonical,
+    method::{self, Resolved},
+    turn::{Turn, TurnParams},
+};
+use threadline_runtimes::TurnPlan;
+use threadline_store::{
+    Admitted, Method, NewLease, NewRun, NewSession, Phase, Run, Session, SessionState, StoreError,
+};
+
+use crate::{
+    Caller, Engine, attachments,
+    engine::Lane,
+    run::{
+        kept::Kept,
+        lane::{self, Entry, Place},
+    },
+    workdir,
+};
+
+/// Case twins and other accounts' keys that a new session key steps around at most.
+const TWINS: u32 = 64;
+
+/// What became of a turn.
+pub enum TurnAnswer {
+    /// It has a run.
+    Accepted(Box<Accepted>),
+    /// Its runtime cannot take it now: a result, not an error.
+    Unavailable(Box<Resolved>),
+}
+
+/// A turn that has a run.
+pub struct Accepted {
+    /// The run, new or the one that the same request made before.
+    pub run: RunId,
+    /// Its thread.
+    pub thread: AppThreadKey,
+}
+
+impl Engine {
+    /// Takes a turn. The same `requestId` and body give the same run, whenever they come again.
+    pub async fn turn(
+        &self,
+        caller: &Caller,
+        method: &str,
+        params: Value,
+    ) -> Result<TurnAnswer, Fault> {
+        let digest = canonical::digest(&json!({"method": method, "params": params}));
+        let turn = parse(params)?.check()?;
+        if let Some(request) = &turn.request
+            && let Some(run) = self
+                .0
+                .store
+                .requested(&caller.account, &turn.thread, request, &digest)
+                .await
+                .map_err(conflict)?
+        {
+            return Ok(accepted(&run));
+        }
+        let continues = method == method::MESSAGE;
+        let runtime = self
+            .route(caller, Some(&turn.thread), &turn.routing)
+            .await?;
+        let resolved = self.resolved(&runtime).await;
+        if !resolved.success {
+            return Ok(TurnAnswer::Unavailable(Box::new(resolved)));
+        }
+        let session = self.session_for(caller, &turn, &runtime, continues).await?;
+        let files = attachments::verify(&turn.attachments)?;
+        threadline_artifacts::deliverables::check(&turn.deliverables)
+            .map_err(|e| Fault::invalid(format!("{e}.")))?;
+
+        let run = RunId::fresh();
+        let folder = self.0.config.attachments.clone();
+        let kept = {
+            let (run, folder) = (run.clone(), folder.clone());
+            tokio::task::spawn_blocking(move || attachments::keep(&folder, &run, files))
+                .await
+                .map_err(|_| Fault::internal())??
+        };
+        let plan = TurnPlan {
+            thread: turn.thread.clone(),
+            session: session.session_key.clone(),
+            run: run.clone(),
+            prompt: turn.prompt,
+            continues,
+            working_directory: session.working_directory.as_ref().map(Into::into),
+            expected_dirs: turn.expected_dirs,
+            deliverables: turn.deliverables,
+            attachments: kept,
+        };
+        let admitted = self
+            .admit(caller, &runtime, plan, turn.request.map(|r| (r, digest)))
+            .await;
+        match admitted {
+            Ok(Admitted::New(made)) => {
+                self.drive(made.lease());
+                Ok(accepted(&made))
+            }
+            Ok(Admitted::Same(earlier)) => {
+                attachments::forget(&folder, &run);
+                Ok(accepted(&earlier))
+            }
+            Err(fault) => {
+                attachments::forget(&folder, &run);
+                Err(fault)
+            }
+        }
+    }
+
+    async fn admit(
+        &self,
+        caller: &Caller,
+        runtime: &RuntimeId,
+        plan: TurnPlan,
+        request: Option<(threadline_contract::RequestId, threadline_contract::Sha256)>,
+    ) -> Result<Admitted, Fault> {
+        let lane = self.runtime(runtime)?;
+        let _deciding = lane.deciding.lock().await;
+        let entries = self.lane_entries(runtime).await?;
+        if !lane::has_room(&entries, lane.runtime.lane()) {
+            return Err(busy(lane));
+        }
+        let now = Millis::now();
+        let new = NewRun {
+            id: plan.run.clone(),
+            account: caller.account.clone(),
+            thread: plan.thread.clone(),
+            runtime: runtime.clone(),
+            session_key: plan.session.clone(),
+            method: if plan.continues {
+                Method::Message
+            } else {
+                Method::Start
+            },
+            turn: Kept::new(plan).text()?,
+            request,
+            lease: Some(NewLease {
+                owner: self.0.config.node.clone(),
+                until: now.plus(self.0.config.lease_ttl.as_millis() as i64),
+            }),
+            at: now,
+        };
+        self.0.store.admit(new, vec![]).await.map_err(conflict)
+    }
+
+    /// The session of a thread on a runtime: from the mapping, or made once by the runtime's
+    /// creation policy. A message never makes one: that would be a silent restart.
+    async fn session_for(
+        &self,
+        caller: &Caller,
+        turn: &Turn,
+        runtime: &RuntimeId,
+        continues: bool,
+    ) -> Result<Session, Fault> {
+        let lane = self.runtime(runtime)?;
+        let existing = match self
+            .0
+            .store
+            .session(&caller.account, &turn.thread, runtime)
+            .await
+        {
+            Ok(session) => Some(session),
+            Err(StoreError::NotFound) => None,
+            Err(other) => return Err(other.into()),
+        };
+        let folder = workdir::check(turn.working_directory.as_deref(), &self.0.config)?
+            .map(|p| p.display().to_string());
+        if continues {
+            let session = existing.filter(|s| s.state == SessionState::Open).ok_or_else(|| {
+                Fault::new(Code::ContinuationUnavailable, format!("Thread `{}` has no open session on {runtime}. Start a new one with session.start.", turn.thread))
+            })?;
+            if folder.is_some() && folder != session.working_directory {
+                return Err(other_folder(&session));
+            }
+            return Ok(session);
+        }
+        if let Some(session) = &existing
+            && folder.is_some()
+            && folder != session.working_directory
+        {
+            return Err(other_folder(session));
+        }
+        let known = existing.map(|s| s.session_key);
+        for twin in 1..=TWINS {
+            let session_key = known
+                .clone()
+                .unwrap_or_else(|| lane.runtime.new_session_key(&turn.thread, twin));
+            let new = NewSession {
+                account: caller.account.clone(),
+                thread: turn.thread.clone(),
+                runtime: runtime.clone(),
+                session_key,
+                expected_dirs: turn.expected_dirs.clone(),
+                working_directory: folder.clone(),
+                at: Millis::now(),
+            };
+            match self.0.store.bind_session(new).await {
+                Ok(bound) => {
+                    let session = bound.session();
+                    if session.state == SessionState::Open {
+                        return Ok(session);
+                    }
+                    return Ok(self
+                        .0
+                        .store
+                        .set_session_state(
+                            &caller.account,
+                            &turn.thread,
+                            runtime,
+                            SessionState::Open,
+                            Millis::now(),
+                        )
+                        .await?);
+                }
+                Err(StoreError::KeyTaken) => {}
+                Err(other) => return Err(conflict(other)),
+            }
+        }
+        Err(Fault::new(
+            Code::Conflict,
+            format!(
+                "No session key is free for thread `{}`. Use another thread key.",
+                turn.thread
+            ),
+        ))
+    }
+
+    pub(crate) async fn lane_entries(&self, runtime: &RuntimeId) -> Result<Vec<Entry>, Fault> {
+        let open = self.0.store.lane(runtime).await?;
+        let entry = |e: threadline_store::LaneEntry| Entry {
+            phase: e.phase,
+            run: e.run,
+            session: e.session_key,
+        };
+        Ok(open.into_iter().map(entry).collect())
+    }
+
+    /// Where a waiting run stands now.
+    pub(crate) async fn queue_place(&self, run: &Run) -> Result<Option<QueuePlace>, Fault> {
+        if run.phase != Phase::Queued || run.status != RunStatus::Running {
+            return Ok(None);
+        }
+        let Some(lane) = self.lane(&run.runtime) else {
+            return Ok(None);
+        };
+        let entries = self.lane_entries(&run.runtime).await?;
+        Ok(match lane::place(&entries, &run.id, lane.runtime.lane()) {
+            Place::Wait(place) => Some(place),
+            Place::Go => None,
+        })
+    }
+}
+
+fn parse(params: Value) -> Result<TurnParams, Fault> {
+    serde_path_to_error::deserialize(params)
+        .map_err(|e| Fault::invalid(format!("`{}`: {}.", e.path(), e.inner())))
+}
+
+fn accepted(run: &Run) -> TurnAnswer {
+    TurnAnswer::Accepted(Box::new(Accepted {
+        run: run.id.clone(),
+        thread: run.thread.clone(),
+    }))
+}
+
+fn conflict(e: StoreError) -> Fault {
+    match e {
+        StoreError::IdempotencyConflict => Fault::new(
+            Code::IdempotencyConflict,
+            Code::IdempotencyConflict.advice(),
+        ),
+        StoreError::Conflict(what) => {
+            Fault::new(Code::Conflict, format!("{what}. Nothing was changed."))
+        }
+        other => other.into(),
+    }
+}
+
+fn other_folder(session: &Session) -> Fault {
+    let held = session
+        .working_directory
+        .as_deref()
+        .unwrap_or("its own folder");
+    Fault::new(
+        Code::Conflict,
+        format!("This session works in {held} for life. Start a new thread to work elsewhere."),
+    )
+}
+
+fn busy(lane: &Lane) -> Fault {
+    let size = lane.runtime.lane();
+    let code = if *lane.runtime.id() == RuntimeId::OpenClaw {
+        Code::GatewayBusy
+    } else {
+        Code::RuntimeBusy
+    };
+    Fault::new(
+        code,
+        format!(
+            "{} runs {} turns at once and {} wait already. Try again when one has ended.",
+            lane.runtime.label(),
+            size.max_active,
+            size.max_queued
+        ),
+    )
+    .with("reason", "queue_full")
+}

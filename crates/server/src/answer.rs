@@ -1,0 +1,41 @@
+//! How a fault looks to a caller that never reached a method.
+
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use threadline_contract::{Code, Fault, rpc};
+
+/// A fault on its way out over HTTP, as a JSON-RPC error without an id.
+pub struct Refusal(pub Fault);
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self(fault)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status =
+            StatusCode::from_u16(self.0.code.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, json(&rpc::failure(None, &self.0))).into_response()
+    }
+}
+
+/// A JSON body.
+pub(crate) fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => ([(header::CONTENT_TYPE, "application/json")], bytes).into_response(),
+        Err(e) => {
+            tracing::error!(error = %e, "An answer could not be written as JSON");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+/// Paths of older bridges that are not for apps.
+pub(crate) async fn disabled() -> Refusal {
+    Refusal(Fault::new(Code::PathDisabled, Code::PathDisabled.advice()))
+}

@@ -1,0 +1,68 @@
+//! From a method's name to the one engine function behind it.
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use threadline_contract::{
+    Code, Fault,
+    method::{self, AnswerParams, QuestionsParams, ResolveParams, SessionParams, TaskParams},
+};
+use threadline_engine::{Caller, Engine};
+
+/// Every method but the two that start turns, which may stream.
+pub(crate) async fn dispatch(
+    engine: &Engine,
+    caller: &Caller,
+    name: &str,
+    params: Value,
+) -> Result<Value, Fault> {
+    match name {
+        method::CAPABILITIES => value(engine.capabilities().await),
+        method::CANCEL => value(
+            engine
+                .cancel_session(caller, &read::<SessionParams>(params)?.session_id)
+                .await?,
+        ),
+        method::CLOSE => value(
+            engine
+                .close_session(caller, &read::<SessionParams>(params)?.session_id)
+                .await?,
+        ),
+        method::ROUTING_RESOLVE => value(
+            engine
+                .resolve(caller, &read::<ResolveParams>(params)?.routing)
+                .await?,
+        ),
+        method::TASKS_GET => value(engine.task(caller, &read::<TaskParams>(params)?).await?),
+        method::TASKS_CANCEL => value(
+            engine
+                .cancel_task(caller, &read::<TaskParams>(params)?)
+                .await?,
+        ),
+        method::QUESTIONS_LIST => value(
+            engine
+                .questions(caller, &read::<QuestionsParams>(params)?)
+                .await?,
+        ),
+        method::QUESTIONS_ANSWER => {
+            value(engine.answer(caller, read::<AnswerParams>(params)?).await?)
+        }
+        other => Err(Fault::new(
+            Code::MethodNotFound,
+            format!("There is no method `{other}`. `acp.capabilities` lists what there is."),
+        )),
+    }
+}
+
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, Fault> {
+    serde_path_to_error::deserialize(params).map_err(|e| match e.path().to_string().as_str() {
+        "." => Fault::invalid(format!("{}.", e.inner())),
+        path => Fault::invalid(format!("`{path}`: {}.", e.inner())),
+    })
+}
+
+fn value(result: impl Serialize) -> Result<Value, Fault> {
+    serde_json::to_value(result).map_err(|e| {
+        tracing::error!(error = %e, "A result could not be written as JSON");
+        Fault::internal()
+    })
+}

@@ -1,0 +1,160 @@
+//! `GET /artifacts/openclaw/download?ref=…&t=…`: signed, verified, streamed, of any size.
+
+use axum::{
+    Extension,
+    body::Body,
+    extract::{Query, State},
+    http::{HeaderMap, Method, Response as HttpResponse, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::stream;
+use serde::Deserialize;
+use threadline_contract::{Code, Fault};
+use threadline_engine::{Caller, Download};
+
+use crate::{
+    Bridge, Refusal,
+    range::{self, Wanted},
+};
+
+/// Bytes that are read at once.
+const CHUNK: u64 = 256 << 10;
+
+#[derive(Deserialize)]
+pub(crate) struct Link {
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    t: Option<String>,
+}
+
+pub(crate) async fn handle(
+    State(bridge): State<Bridge>,
+    Extension(caller): Extension<Caller>,
+    Query(link): Query<Link>,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let (Some(reference), Some(expires)) = (link.reference, link.t.and_then(|t| t.parse().ok()))
+    else {
+        return Err(Fault::invalid("The link needs `ref` and a number in `t`.").into());
+    };
+    let download = bridge
+        .engine
+        .open_link(&caller, &reference, expires)
+        .await?;
+    respond(download, &headers, method == Method::HEAD)
+}
+
+fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<Response, Refusal> {
+    let artifact = &download.artifact;
+    let size = artifact.size;
+    let etag = format!("\"{}\"", artifact.sha256);
+    let said = |name: header::HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    if said(header::IF_NONE_MATCH).is_some_and(|tags| {
+        tags.split(',')
+            .any(|t| t.trim().trim_start_matches("W/") == etag || t.trim() == "*")
+    }) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
+    }
+    // A range of another version of the file would be glued to the wrong bytes.
+    let same = said(header::IF_RANGE).is_none_or(|tag| tag == etag);
+    let wanted = if same {
+        range::wanted(said(header::RANGE), size)
+    } else {
+        Wanted::Whole
+    };
+    let (status, first, len) = match wanted {
+        Wanted::Whole => (StatusCode::OK, 0, size),
+        Wanted::Part(first, last) => (StatusCode::PARTIAL_CONTENT, first, last - first + 1),
+        Wanted::Invalid => {
+            let refusal = Refusal(Fault::new(Code::RangeInvalid, Code::RangeInvalid.advice()));
+            return Ok((
+                [(header::CONTENT_RANGE, format!("bytes */{size}"))],
+                refusal,
+            )
+                .into_response());
+        }
+    };
+    let mut response = HttpResponse::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, &artifact.content_type)
+        .header(header::CONTENT_LENGTH, len)
+        .header(header::ACCEPT_RANGES, "bytes")
+        .header(header::ETAG, etag)
+        .header(header::CACHE_CONTROL, "private, no-cache")
+        .header(
+            header::CONTENT_DISPOSITION,
+            disposition(artifact.path.file_name()),
+        )
+        // An agent's file never runs as our page, whatever it claims to be.
+        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+        .header(
+            header::CONTENT_SECURITY_POLICY,
+            "sandbox; default-src 'none'",
+        );
+    if status == StatusCode::PARTIAL_CONTENT {
+        response = response.header(
+            header::CONTENT_RANGE,
+            format!("bytes {first}-{}/{size}", first + len - 1),
+        );
+    }
+    let body = if head {
+        Body::empty()
+    } else {
+        body(download, first, len)
+    };
+    response.body(body).map_err(|e| {
+        tracing::error!(error = %e, "A download could not be answered");
+        Refusal(Fault::internal())
+    })
+}
+
+/// The bytes, read as the client takes them. A failure in the middle breaks the connection, so
+/// that a short file is never taken for a whole one.
+fn body(download: Download, first: u64, len: u64) -> Body {
+    let end = first + len;
+    Body::from_stream(stream::try_unfold(
+        (download, first),
+        move |(download, at)| async move {
+            if at >= end {
+                return Ok(None);
+            }
+            let bytes = download
+                .reader
+                .read_at(at, CHUNK.min(end - at) as usize)
+                .await?;
+            if bytes.is_empty() {
+                return Err(Fault::new(
+                    Code::ArtifactChanged,
+                    "The file became shorter while it was read.",
+                ));
+            }
+            let next = at + bytes.len() as u64;
+            Ok(Some((bytes, (download, next))))
+        },
+    ))
+}
+
+fn disposition(name: &str) -> String {
+    let plain: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '%') || c == ' ' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    let encoded: String = name
+        .bytes()
+        .map(|b| {
+            if b.is_ascii_alphanumeric() || b"-_.".contains(&b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
+        .collect();
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
+}

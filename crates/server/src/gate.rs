@@ -1,0 +1,300 @@
+//! Who may call: the Host, the Origin, and a token or our own page's cookie.
+//!
+//! A page of another origin must never be able to act for the user, not even one that an agent
+//! serves on another port of the same machine: browsers send a cookie across ports, so a cookie
+//! counts only with our exact Origin, or where the browser itself says that the request comes from
+//! our own page.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use sha2::{Digest as _, Sha256};
+use threadline_contract::{Code, Fault};
+use threadline_engine::{Caller, Engine};
+
+use crate::Refusal;
+
+/// How long a token that was looked up is not looked up again; a revoked one dies within it.
+const REMEMBERED: Duration = Duration::from_secs(5);
+/// Tokens remembered at most.
+const REMEMBERED_MOST: usize = 1024;
+
+/// What the operator decided about callers.
+#[derive(Clone, Debug, Default)]
+pub struct GateConfig {
+    /// The address that the server listens on, as `host:port`.
+    pub listen: String,
+    /// The port, which the cookie's name carries.
+    pub port: u16,
+    /// How people reach the server, when that is not the listen address.
+    pub public_url: Option<String>,
+    /// Origins that may call with a bearer token. `http://localhost:*` stands for any port.
+    pub allowed_origins: Vec<String>,
+    /// Paths that answer without a token. A trailing `*` stands for anything.
+    pub open_paths: Vec<String>,
+}
+
+/// The gate in front of every route.
+#[derive(Clone)]
+pub struct Gate(Arc<Inner>);
+
+struct Inner {
+    config: GateConfig,
+    engine: Engine,
+    remembered: RwLock<HashMap<[u8; 32], (Instant, Caller)>>,
+}
+
+impl Gate {
+    /// A gate that knows its callers from the engine's records.
+    pub fn new(config: GateConfig, engine: Engine) -> Self {
+        Self(Arc::new(Inner {
+            config,
+            engine,
+            remembered: RwLock::default(),
+        }))
+    }
+
+    /// The cookie of our own pages. Its name carries the port: browsers share cookies across ports.
+    pub fn cookie_name(port: u16) -> String {
+        format!("threadline_{port}")
+    }
+
+    /// The layer itself, for `axum::middleware::from_fn_with_state`.
+    pub async fn check(State(gate): State<Self>, mut request: Request, next: Next) -> Response {
+        let origin = match gate.origin(request.headers()) {
+            Ok(origin) => origin,
+            Err(fault) => return Refusal(fault).into_response(),
+        };
+        let cross = match &origin {
+            Origin::Allowed(value) => Some(value.clone()),
+            Origin::None | Origin::Ours => None,
+        };
+        if request.method() == Method::OPTIONS && cross.is_some() {
+            return with_cors(StatusCode::NO_CONTENT.into_response(), cross);
+        }
+        let open = gate.is_open(request.uri().path());
+        match gate
+            .caller(request.headers(), request.method(), &origin)
+            .await
+        {
+            Ok(caller) => {
+                request.extensions_mut().insert(caller);
+            }
+            Err(_) if open => {}
+            Err(fault) => return with_cors(Refusal(fault).into_response(), cross),
+        }
+        with_cors(next.run(request).await, cross)
+    }
+
+    fn is_open(&self, path: &str) -> bool {
+        self.0
+            .config
+            .open_paths
+            .iter()
+            .any(|open| match open.strip_suffix('*') {
+                Some(prefix) => path.starts_with(prefix),
+                None => path == open,
+            })
+    }
+
+    fn origin(&self, headers: &HeaderMap) -> Result<Origin, Fault> {
+        let host = headers
+            .get(header::HOST)
+            .and_then(|h| h.to_str().ok())
+            .unwrap_or_default();
+        if !self.host_is_ours(host) {
+            return Err(Fault::new(
+                Code::HostNotAllowed,
+                format!(
+                    "The Host `{host}` is not this server's. {}",
+                    Code::HostNotAllowed.advice()
+                ),
+            ));
+        }
+        let Some(value) = headers.get(header::ORIGIN) else {
+            return Ok(Origin::None);
+        };
+        let text = value.to_str().unwrap_or("not text");
+        if text == format!("http://{host}")
+            || self
+                .0
+                .config
+                .public_url
+                .as_deref()
+                .is_some_and(|url| url.trim_end_matches('/') == text)
+        {
+            return Ok(Origin::Ours);
+        }
+        let fits = |allowed: &String| match allowed.strip_suffix(":*") {
+            Some(prefix) => text
+                .strip_prefix(prefix)
+                .and_then(|rest| rest.strip_prefix(':'))
+                .is_some_and(|port| port.parse::<u16>().is_ok()),
+            None => text == allowed.trim_end_matches('/'),
+        };
+        if self.0.config.allowed_origins.iter().any(fits) {
+            return Ok(Origin::Allowed(value.clone()));
+        }
+        Err(Fault::new(
+            Code::OriginNotAllowed,
+            format!(
+                "The Origin `{text}` may not call this server. {}",
+                Code::OriginNotAllowed.advice()
+            ),
+        ))
+    }
+
+    /// An address can only be reached as itself; a name could be anybody's (DNS rebinding), so
+    /// only the names that the operator gave count.
+    fn host_is_ours(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.parse::<u16>().is_ok() => name,
+            _ => host,
+        };
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        let named = |url: &str| {
+            url.split("://")
+                .last()
+                .unwrap_or(url)
+                .split(['/', ':'])
+                .next()
+                .is_some_and(|h| h.eq_ignore_ascii_case(name))
+        };
+        bare.eq_ignore_ascii_case("localhost")
+            || bare.parse::<IpAddr>().is_ok()
+            || named(&self.0.config.listen)
+            || self.0.config.public_url.as_deref().is_some_and(named)
+    }
+
+    async fn caller(
+        &self,
+        headers: &HeaderMap,
+        method: &Method,
+        origin: &Origin,
+    ) -> Result<Caller, Fault> {
+        let refused = || Fault::new(Code::Unauthorized, Code::Unauthorized.advice());
+        let token = match headers.get(header::AUTHORIZATION) {
+            Some(value) => bearer(value).ok_or_else(refused)?,
+            None if cookie_counts(headers, method, origin) => {
+                self.cookie(headers).ok_or_else(refused)?
+            }
+            None => return Err(refused()),
+        };
+        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        if let Some(caller) = self.recall(&hash) {
+            return Ok(caller);
+        }
+        let record = self
+            .0
+            .engine
+            .store()
+            .token_by_hash(&hash)
+            .await?
+            .ok_or_else(refused)?;
+        let caller = Caller {
+            account: record.account,
+            token: record.id,
+            label: record.label,
+        };
+        let mut remembered = self
+            .0
+            .remembered
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() >= REMEMBERED_MOST {
+            remembered.clear();
+        }
+        remembered.insert(hash, (Instant::now(), caller.clone()));
+        Ok(caller)
+    }
+
+    fn recall(&self, hash: &[u8; 32]) -> Option<Caller> {
+        let remembered = self
+            .0
+            .remembered
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        remembered
+            .get(hash)
+            .filter(|(at, _)| at.elapsed() < REMEMBERED)
+            .map(|(_, caller)| caller.clone())
+    }
+
+    fn cookie(&self, headers: &HeaderMap) -> Option<String> {
+        let wanted = Self::cookie_name(self.0.config.port);
+        headers
+            .get_all(header::COOKIE)
+            .iter()
+            .filter_map(|v| v.to_str().ok())
+            .flat_map(|v| v.split(';'))
+            .find_map(|pair| {
+                let (name, value) = pair.trim().split_once('=')?;
+                (name == wanted).then(|| value.to_owned())
+            })
+    }
+}
+
+enum Origin {
+    None,
+    Ours,
+    Allowed(HeaderValue),
+}
+
+fn bearer(value: &HeaderValue) -> Option<String> {
+    let text = value.to_str().ok()?.trim();
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+            Some(token.trim().to_owned())
+        }
+        Some(_) => None,
+        None => Some(text.to_owned()),
+    }
+}
+
+/// `Sec-Fetch-*` headers are the browser's own word; no page can forge them. `none` is a person who
+/// typed the address or used a bookmark, which can only ever open a page.
+fn cookie_counts(headers: &HeaderMap, method: &Method, origin: &Origin) -> bool {
+    let said = |name: &str| {
+        headers
+            .get(name)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    match origin {
+        Origin::Ours => true,
+        Origin::Allowed(_) => false,
+        Origin::None => match said("sec-fetch-site").as_str() {
+            "same-origin" => true,
+            "none" => *method == Method::GET && said("sec-fetch-mode") == "navigate",
+            _ => false,
+        },
+    }
+}
+
+fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
+    if let Some(origin) = origin {
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_METHODS,
+            HeaderValue::from_static("GET, POST, OPTIONS"),
+        );
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            HeaderValue::from_static("authorization, content-type, last-event-id"),
+        );
+    }
+    response
+}

@@ -1,0 +1,130 @@
+//! `POST /acp/rpc`: JSON-RPC 2.0, answered with JSON, or with an event stream when asked for one.
+
+use axum::{
+    Extension,
+    body::Body,
+    extract::{Request as HttpRequest, State},
+    http::{HeaderMap, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde_json::{Value, json};
+use threadline_contract::{
+    Code, Fault, Millis, method,
+    rpc::{self, Request},
+};
+use threadline_engine::{Accepted, Caller, TurnAnswer};
+
+use crate::{
+    BODY_BYTES, Bridge, Refusal, answer::json, dispatch::dispatch, events::last_event_id, sse,
+};
+
+pub(crate) async fn handle(
+    State(bridge): State<Bridge>,
+    Extension(caller): Extension<Caller>,
+    request: HttpRequest,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::POST {
+        let fault = Fault::new(
+            Code::MethodNotAllowed,
+            "Use POST with a JSON-RPC 2.0 request.",
+        );
+        return ([(header::ALLOW, "POST")], Refusal(fault)).into_response();
+    }
+    let request = match read(body).await.and_then(|bytes| Request::parse(&bytes)) {
+        Ok(request) => request,
+        // The envelope itself is wrong, so the HTTP status says so; a fault in `params` has an id.
+        Err(fault) => return Refusal(fault).into_response(),
+    };
+    let id = request.id.clone();
+    let streams = wants_stream(&parts.headers);
+    let outcome = match request.method.as_str() {
+        method::START | method::MESSAGE => {
+            turn(&bridge, &caller, request, &parts.headers, streams).await
+        }
+        name => {
+            let name = name.to_owned();
+            dispatch(&bridge.engine, &caller, &name, request.params)
+                .await
+                .map(Answer::Value)
+        }
+    };
+    let envelope = match outcome {
+        Ok(Answer::Stream(response)) => return response,
+        Ok(Answer::Value(result)) => rpc::success(id.as_ref(), &result),
+        Err(fault) => rpc::failure(id.as_ref(), &fault),
+    };
+    if id.is_none() {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    json(&envelope)
+}
+
+enum Answer {
+    Value(Value),
+    Stream(Response),
+}
+
+async fn turn(
+    bridge: &Bridge,
+    caller: &Caller,
+    request: Request,
+    headers: &HeaderMap,
+    streams: bool,
+) -> Result<Answer, Fault> {
+    let after = last_event_id(headers)?.unwrap_or(0);
+    let (name, id) = (request.method, request.id);
+    match bridge.engine.turn(caller, &name, request.params).await? {
+        TurnAnswer::Unavailable(resolved) => Ok(Answer::Value(json!(resolved))),
+        TurnAnswer::Accepted(accepted) if streams => {
+            let feed = bridge.engine.run_feed(caller, &accepted.run, after).await?;
+            Ok(Answer::Stream(sse::answer(
+                bridge,
+                feed,
+                accepted_notice(&accepted, &name),
+                id,
+            )))
+        }
+        TurnAnswer::Accepted(accepted) => {
+            let handle = bridge.engine.result(caller, &accepted.run).await?;
+            Ok(Answer::Value(json!(handle)))
+        }
+    }
+}
+
+fn accepted_notice(accepted: &Accepted, name: &str) -> Value {
+    rpc::notification(
+        method::ACCEPTED,
+        &json!({
+            "sessionId": accepted.thread, "threadId": accepted.thread, "runId": accepted.run, "turnId": accepted.run,
+            "method": name, "path": "/acp/rpc", "acceptedAt": Millis::now(),
+        }),
+    )
+}
+
+async fn read(body: Body) -> Result<bytes::Bytes, Fault> {
+    match Limited::new(body, BODY_BYTES).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(e) if e.is::<LengthLimitError>() => Err(Fault::new(
+            Code::BodyTooLarge,
+            format!(
+                "The body has more than {} MiB. {}",
+                BODY_BYTES >> 20,
+                Code::BodyTooLarge.advice()
+            ),
+        )),
+        Err(e) => Err(Fault::new(
+            Code::InvalidJson,
+            format!("The body ended early: {e}."),
+        )),
+    }
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .any(|v| v.contains(sse::SSE))
+}

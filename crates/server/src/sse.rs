@@ -1,0 +1,199 @@
+//! Event streams: a logged notification has `id:` then `data:`; what is not logged has no id.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    body::Body,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use serde_json::{Value, json};
+use threadline_contract::{Fault, SessionUpdate, method, rpc};
+use threadline_engine::{Feed, FeedItem};
+use tokio_util::sync::CancellationToken;
+
+use crate::Bridge;
+
+/// The content type.
+pub const SSE: &str = "text/event-stream";
+/// A stream that has nothing to say says so this often.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+/// A notification over this size is sent shortened; the log holds it whole.
+const LARGEST: usize = 64 << 10;
+/// Characters of each long text that a shortened notification keeps.
+const KEPT: usize = 8 << 10;
+
+/// The answer to a turn: accepted, the run's events, its result under the caller's id, `[DONE]`.
+pub(crate) fn answer(
+    bridge: &Bridge,
+    feed: Feed,
+    accepted: Value,
+    id: Option<rpc::Id>,
+) -> Response {
+    let state = Answering {
+        feed,
+        id,
+        stop: bridge.stop.clone(),
+        first: Some(accepted),
+        done: false,
+    };
+    stream_of(stream::unfold(state, |mut state| async move {
+        let chunk = state.next().await?;
+        Some((chunk, state))
+    }))
+}
+
+struct Answering {
+    feed: Feed,
+    id: Option<rpc::Id>,
+    stop: CancellationToken,
+    first: Option<Value>,
+    done: bool,
+}
+
+impl Answering {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(unlogged(&first));
+        }
+        if self.done {
+            return None;
+        }
+        match heard(&mut self.feed, &self.stop).await {
+            Heard::Item(Some(FeedItem::Update(event))) => Some(update(event.seq, &event.body)),
+            Heard::Item(Some(FeedItem::Result(snapshot))) => {
+                Some(self.end(&rpc::success(self.id.as_ref(), &snapshot)))
+            }
+            Heard::Fault(fault) => Some(self.end(&rpc::failure(self.id.as_ref(), &fault))),
+            Heard::Silence => Some(keepalive()),
+            Heard::Item(None) | Heard::Stopping => None,
+        }
+    }
+
+    fn end(&mut self, envelope: &Value) -> Bytes {
+        self.done = true;
+        let mut out = unlogged(envelope).to_vec();
+        out.extend_from_slice(b"data: [DONE]\n\n");
+        out.into()
+    }
+}
+
+/// A thread's log, for as long as somebody listens.
+pub(crate) fn follow(bridge: &Bridge, feed: Feed) -> Response {
+    let state = (feed, bridge.stop.clone(), true);
+    stream_of(stream::unfold(
+        state,
+        |(mut feed, stop, opening)| async move {
+            if opening {
+                // Says at once that the stream stands, and how soon to come back after a cut.
+                return Some((Bytes::from_static(b"retry: 1000\n\n"), (feed, stop, false)));
+            }
+            let chunk = match heard(&mut feed, &stop).await {
+                Heard::Item(Some(FeedItem::Update(event))) => update(event.seq, &event.body),
+                Heard::Silence => keepalive(),
+                Heard::Fault(fault) => {
+                    tracing::error!(code = %fault.code, "A thread's log could not be read: {}", fault.message);
+                    return None;
+                }
+                Heard::Item(_) | Heard::Stopping => return None,
+            };
+            Some((chunk, (feed, stop, false)))
+        },
+    ))
+}
+
+enum Heard {
+    Item(Option<FeedItem>),
+    Fault(Fault),
+    Silence,
+    Stopping,
+}
+
+async fn heard(feed: &mut Feed, stop: &CancellationToken) -> Heard {
+    tokio::select! {
+        item = feed.next() => match item {
+            Ok(item) => Heard::Item(item),
+            Err(fault) => Heard::Fault(fault),
+        },
+        () = tokio::time::sleep(KEEPALIVE) => Heard::Silence,
+        () = stop.cancelled() => Heard::Stopping,
+    }
+}
+
+/// A response whose body is a stream of ready-made frames.
+pub fn stream_of(frames: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    use futures_util::StreamExt as _;
+    let body = Body::from_stream(frames.map(Ok::<_, Infallible>));
+    let headers = [
+        (header::CONTENT_TYPE, SSE),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, body).into_response()
+}
+
+fn unlogged(envelope: &Value) -> Bytes {
+    format!("data: {envelope}\n\n").into()
+}
+
+fn keepalive() -> Bytes {
+    unlogged(&rpc::notification(
+        method::KEEPALIVE,
+        &json!({"intervalMs": KEEPALIVE.as_millis() as u64}),
+    ))
+}
+
+/// A logged update as a frame. The stored body is JSON on one line already, so it is not parsed.
+fn update(seq: i64, body: &str) -> Bytes {
+    let short;
+    let body = if body.len() > LARGEST {
+        short = shortened(seq, body);
+        &short
+    } else {
+        body
+    };
+    format!(
+        "id: {seq}\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"{}\",\"params\":{body}}}\n\n",
+        method::UPDATE
+    )
+    .into()
+}
+
+fn shortened(seq: i64, body: &str) -> String {
+    let Ok(mut update) = serde_json::from_str::<SessionUpdate>(body) else {
+        return body.to_owned();
+    };
+    let cut = |text: &mut Option<String>| {
+        if let Some(t) = text.as_mut().filter(|t| t.len() > KEPT) {
+            *t = t.chars().take(KEPT).collect();
+        }
+    };
+    cut(&mut update.text);
+    cut(&mut update.message);
+    if let Some(step) = &mut update.step {
+        cut(&mut step.detail);
+    }
+    if let Some(question) = update.question.as_mut().filter(|q| q.text.len() > KEPT) {
+        question.text = question.text.chars().take(KEPT).collect();
+    }
+    update.truncated = true;
+    update.whole_at = Some(format!(
+        "/acp/events/whole?id={seq}&threadId={}",
+        urlencode(update.thread_id.as_str())
+    ));
+    serde_json::to_string(&update).unwrap_or_else(|_| body.to_owned())
+}
+
+fn urlencode(text: &str) -> String {
+    text.bytes()
+        .map(|b| {
+            if b.is_ascii_alphanumeric() || b"-_.~".contains(&b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
+        .collect()
+}
