@@ -2,7 +2,6 @@
 
 use std::{
     fs::File,
-    io::Read as _,
     path::{Path, PathBuf},
 };
 
@@ -30,19 +29,10 @@ pub fn create(path: impl AsRef<Path>, bytes: &[u8], access: Access) -> Result<Wr
     Root::open(folder)?.create_file(name, bytes, access)
 }
 
-/// Reads a file of at most `limit` bytes.
+/// Reads a file of at most `limit` bytes. The last name must not be a symlink.
 pub fn read_limited(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
-    let path = path.as_ref();
-    let file = open_own(path, OFlags::RDONLY, Mode::empty())?;
-    let mut bytes = Vec::new();
-    let failed = |e| Error::io(e, path);
-    file.take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    if bytes.len() as u64 > limit {
-        return Err(Error::new(Reason::TooLarge, path));
-    }
-    Ok(bytes)
+    let (folder, name) = apart(path.as_ref())?;
+    Root::open(folder)?.read_limited(name, limit)
 }
 
 /// Makes a folder and those above it, as far as they are missing. A private folder that exists is

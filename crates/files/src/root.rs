@@ -3,6 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::File,
+    io::Read as _,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::ffi::OsStrExt as _,
@@ -129,6 +130,20 @@ impl Root {
         let rel = rel.as_ref();
         let fd = self.resolve(rel, OFlags::RDONLY | SAFE, Mode::empty())?;
         self.regular(fd, rel)
+    }
+
+    /// A regular file of at most `limit` bytes, read whole.
+    pub fn read_limited(&self, rel: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
+        let rel = rel.as_ref();
+        let file = self.open_file(rel)?;
+        let mut bytes = Vec::new();
+        file.take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .map_err(|e| Error::io(e, self.path.join(rel)))?;
+        if bytes.len() as u64 > limit {
+            return Err(Error::new(Reason::TooLarge, self.path.join(rel)));
+        }
+        Ok(bytes)
     }
 
     /// A regular file, opened for appending; made if it is not there.

@@ -1,0 +1,169 @@
+//! Copying into a run's scope what its turn provably wrote elsewhere.
+
+mod copy;
+mod plan;
+
+use threadline_contract::{ArtifactPath, RunId, SessionKey, Sha256};
+use threadline_files::{Access, Reason, Root};
+
+use self::{
+    copy::{Copier, Outcome},
+    plan::Plan,
+};
+use crate::{
+    Error, Evidence, MAX_FILE_BYTES, Omissions, WorkFolder, Workspace, diff::Diff, evidence::Named,
+    listing::Listing, skip::NOTES,
+};
+
+/// Where copies stand until they are whole. Beneath our notes, so that no export ever sees them.
+const STAGING: &str = "staging";
+
+/// Limits of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectOptions {
+    /// Larger files are named, not copied.
+    pub max_file_bytes: u64,
+}
+
+impl Default for CollectOptions {
+    fn default() -> Self {
+        Self {
+            max_file_bytes: MAX_FILE_BYTES,
+        }
+    }
+}
+
+/// A file that was copied into the scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Where it lies, in the work folder and in the scope alike.
+    pub path: ArtifactPath,
+    /// How many bytes it has.
+    pub size: u64,
+    /// The digest of them.
+    pub sha256: Sha256,
+}
+
+/// What a collection came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// What was copied now, in the order of paths.
+    pub copied: Vec<Copied>,
+    /// How many files were in the scope already, byte for byte: from an earlier, interrupted
+    /// collection, or because the agent wrote them to both places.
+    pub already_present: u64,
+    /// Paths where the scope keeps what the agent itself put there: a newer file than the one in
+    /// the work folder, or something that no file can replace.
+    pub kept: Vec<ArtifactPath>,
+    /// What was not taken, and why.
+    pub omitted: Omissions,
+    /// In a user's own folder: what else changed there.
+    pub summary: Option<ChangeSummary>,
+}
+
+/// What changed in a user's own folder and was not copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeSummary {
+    /// Files that were not there before.
+    pub created: u64,
+    /// Files that were written.
+    pub modified: u64,
+    /// Files that are gone.
+    pub removed: u64,
+    /// The first of them.
+    pub first: Vec<Change>,
+    /// Whether everything in the folder was looked at. A huge folder is not.
+    pub complete: bool,
+}
+
+/// One change in a user's own folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Where, relative to the folder.
+    pub path: String,
+    /// What became of it.
+    pub kind: ChangeKind,
+}
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was not there before.
+    Created,
+    /// It was written.
+    Modified,
+    /// It is gone.
+    Removed,
+}
+
+impl Workspace {
+    /// Copies into the scope what the turn wrote in its work folder, keeping relative paths.
+    ///
+    /// In the session's own folder that is every file which differs from the listing taken before
+    /// the turn, except dotfiles and caches that no evidence names. In a user's own folder it is
+    /// only what evidence names or a declared pattern matches, again only if it differs; the rest
+    /// becomes a summary.
+    ///
+    /// A file that the agent itself put into the scope under the same path stays if it is newer
+    /// than the one in the work folder. Otherwise the work folder's wins: the agent went on
+    /// working there.
+    ///
+    /// Can be repeated at any time, also after a kill in the middle; the scope ends up the same.
+    pub fn collect(
+        &self,
+        session: &SessionKey,
+        run: &RunId,
+        folder: &WorkFolder,
+        evidence: &Evidence,
+        options: &CollectOptions,
+    ) -> Result<Collected, Error> {
+        let (scope, scope_dir) = self.prepared(session, run)?;
+        let notes = scope_dir.open_dir(NOTES)?;
+        let _alone = notes.lock()?;
+        let work = self.work(session, folder)?;
+        let listing = Listing::open(&scope_dir, scope.as_str(), &work)?;
+
+        let mut collected = Collected::default();
+        let places = [work.root.path().to_owned(), work.root.real_path()];
+        let scope_places = [
+            self.place.join(scope.as_str()),
+            self.root.path().join(scope.as_str()),
+        ];
+        let named = Named::resolve(evidence, &places, &scope_places, &mut collected.omitted)?;
+        let diff = Diff::new(listing, work.walk()?)?;
+        let plan = Plan::make(&work, diff, named, &mut collected.omitted)?;
+        collected.summary = plan.summary;
+
+        let staging = fresh_staging(&notes)?;
+        let copier = Copier {
+            work: &work.root,
+            scope: &scope_dir,
+            staging: &staging,
+            options,
+        };
+        for (path, outcome) in copier.copy_all(plan.take)? {
+            match outcome {
+                Outcome::Copied { size, sha256 } => {
+                    collected.copied.push(Copied { path, size, sha256 });
+                }
+                Outcome::Present => collected.already_present += 1,
+                Outcome::Kept => collected.kept.push(path),
+                Outcome::Omitted(reason) => collected.omitted.add(path.as_str(), reason),
+            }
+        }
+        notes.remove_dir_all(STAGING)?;
+        collected.omitted.named.sort();
+        Ok(collected)
+    }
+}
+
+/// An empty staging folder: what a killed collection left in it is of no use to anybody.
+fn fresh_staging(notes: &Root) -> Result<Root, Error> {
+    match notes.remove_dir_all(STAGING) {
+        Ok(()) => {}
+        Err(e) if e.reason() == Reason::NotFound => {}
+        Err(e) if e.reason() == Reason::Symlink => notes.remove_file(STAGING)?,
+        Err(e) => return Err(e.into()),
+    }
+    Ok(notes.create_dir_all(STAGING, Access::Private)?)
+}

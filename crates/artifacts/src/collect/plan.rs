@@ -1,0 +1,208 @@
+//! Deciding what to take, without touching the scope.
+
+use std::collections::BTreeSet;
+
+use threadline_contract::{ArtifactPath, OmitReason, Sha256};
+use threadline_files::{
+    FileKind, Reason, Root,
+    hash::{self, Hashed},
+    walk::Found,
+};
+
+use super::{Change, ChangeKind, ChangeSummary};
+use crate::{
+    Error, Omissions,
+    clock::TICK_NS,
+    diff::{Diff, Step, Verdict},
+    evidence::Named,
+    omissions::{of_problem, of_reason},
+    skip::{collects_file, exports_file},
+    work::Work,
+};
+
+/// How many changes of a user's folder are named one by one.
+const FIRST: usize = 50;
+
+pub(super) struct Plan {
+    pub take: Vec<ArtifactPath>,
+    pub summary: Option<ChangeSummary>,
+}
+
+impl Plan {
+    pub(super) fn make<W: Iterator<Item = Found>>(
+        work: &Work<'_>,
+        mut diff: Diff<W>,
+        named: Named,
+        omitted: &mut Omissions,
+    ) -> Result<Self, Error> {
+        let taken_ns = diff.taken_ns();
+        let mut planner = Planner {
+            work,
+            named,
+            taken_ns,
+            omitted,
+            take: BTreeSet::new(),
+        };
+        let mut summary = ChangeSummary {
+            complete: true,
+            ..ChangeSummary::default()
+        };
+        let mut seen = 0;
+        while let Some(step) = diff.step()? {
+            if let Step::File { .. } = step {
+                seen += 1;
+                if seen > work.limit() {
+                    summary.complete = false;
+                    break;
+                }
+            }
+            if let Some(change) = planner.step(step) {
+                summary.add(change);
+            }
+        }
+        planner.rest();
+        // Every path came from a walk or from checked evidence.
+        let take = planner
+            .take
+            .into_iter()
+            .filter_map(|path| ArtifactPath::new(path).ok())
+            .collect();
+        Ok(Self {
+            take,
+            summary: work.user.then_some(summary),
+        })
+    }
+}
+
+struct Planner<'a> {
+    work: &'a Work<'a>,
+    /// Evidence that the walk has not come upon yet.
+    named: Named,
+    taken_ns: i64,
+    omitted: &'a mut Omissions,
+    take: BTreeSet<String>,
+}
+
+impl Planner<'_> {
+    /// Takes, omits or passes over what one step found; gives back a change that stays in a
+    /// user's folder.
+    fn step(&mut self, step: Step) -> Option<Change> {
+        match step {
+            Step::Removed { path } => Some(Change {
+                path,
+                kind: ChangeKind::Removed,
+            }),
+            Step::Other(Found::Problem { path, problem }) => {
+                let was_named = self.named.files.remove(&path);
+                // A user's folder is full of links that are none of our business.
+                if was_named || !self.work.user {
+                    self.omitted.add(path, of_problem(problem));
+                }
+                None
+            }
+            Step::Other(Found::NotEntered { path }) => {
+                if !self.work.user {
+                    self.omitted.add(path, OmitReason::Skipped);
+                }
+                None
+            }
+            Step::Other(Found::File { .. }) => None,
+            Step::File {
+                path,
+                stamp,
+                verdict,
+            } => {
+                let kind = match verdict {
+                    Verdict::New => Some(ChangeKind::Created),
+                    Verdict::Written => Some(ChangeKind::Modified),
+                    Verdict::Ask(before) => (content(&self.work.root, &path) != Some(before))
+                        .then_some(ChangeKind::Modified),
+                    Verdict::Same => None,
+                    Verdict::Unlisted => self.young(stamp.ctime_ns).then_some(ChangeKind::Modified),
+                };
+                self.file(path, kind)
+            }
+        }
+    }
+
+    fn file(&mut self, path: String, change: Option<ChangeKind>) -> Option<Change> {
+        let named = self.named.files.remove(&path);
+        let Some(kind) = change else {
+            // Named, but not written: a tool call that failed, or one that only read.
+            if named {
+                self.omitted.add(path, OmitReason::ChangedOutsideRun);
+            }
+            return None;
+        };
+        let wanted = if self.work.user {
+            named || (collects_file(&path) && self.named.patterns.matches(&path))
+        } else {
+            true
+        };
+        if !wanted {
+            return Some(Change { path, kind });
+        }
+        if ArtifactPath::new(&path).is_err() {
+            self.omitted.add(path, OmitReason::UnsafeName);
+        } else if !named && !collects_file(&path) {
+            self.omitted.add(path, OmitReason::Skipped);
+        } else {
+            self.take.insert(path);
+        }
+        None
+    }
+
+    /// Evidence for files in folders that the walk does not enter. Their state before the turn is
+    /// not known; that they changed since the listing was taken is.
+    fn rest(&mut self) {
+        for path in std::mem::take(&mut self.named.files) {
+            match self.work.root.stat(&path) {
+                Ok(stat) if stat.kind == FileKind::File => {
+                    if !exports_file(&path) {
+                        self.omitted.add(path, OmitReason::Skipped);
+                    } else if self.young(stat.stamp.ctime_ns) {
+                        self.take.insert(path);
+                    } else {
+                        self.omitted.add(path, OmitReason::ChangedOutsideRun);
+                    }
+                }
+                Ok(stat) if stat.kind == FileKind::Symlink => {
+                    self.omitted.add(path, OmitReason::Symlink);
+                }
+                // A folder is not a file that was written.
+                Ok(stat) if stat.kind == FileKind::Dir => {}
+                Ok(_) => self.omitted.add(path, OmitReason::SpecialFile),
+                // A scratch file that the turn removed again was not left out: it is not there.
+                Err(e) if matches!(e.reason(), Reason::NotFound | Reason::NotDirectory) => {}
+                Err(e) => self.omitted.add(path, of_reason(e.reason())),
+            }
+        }
+    }
+
+    /// Whether a file changed after the listing was taken, as far as clocks can tell. The time is
+    /// one that nobody can set.
+    fn young(&self, ctime_ns: i64) -> bool {
+        ctime_ns >= self.taken_ns.saturating_sub(TICK_NS)
+    }
+}
+
+fn content(work: &Root, path: &str) -> Option<Sha256> {
+    let file = work.open_file(path).ok()?;
+    match hash::file(&file).ok()? {
+        Hashed::Stable { sha256, .. } => Some(Sha256(sha256)),
+        Hashed::Changed => None,
+    }
+}
+
+impl ChangeSummary {
+    fn add(&mut self, change: Change) {
+        match change.kind {
+            ChangeKind::Created => self.created += 1,
+            ChangeKind::Modified => self.modified += 1,
+            ChangeKind::Removed => self.removed += 1,
+        }
+        if self.first.len() < FIRST {
+            self.first.push(change);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What can go wrong between a workspace and an artifact.
+
+use threadline_contract::{Code, Fault, scope::BadScope};
+use threadline_files::Reason;
+
+/// What can go wrong between a workspace and an artifact.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A folder belongs to another session or run. Nothing was changed.
+    #[error("`{folder}` belongs to another session or run ({why})")]
+    Conflict {
+        /// The folder, relative to the workspace.
+        folder: String,
+        /// How that is known.
+        why: &'static str,
+    },
+    /// The session or run cannot have a scope.
+    #[error(transparent)]
+    BadScope(#[from] BadScope),
+    /// A symlink, or something else that is not a folder, stands where a folder of the workspace
+    /// should be.
+    #[error("`{folder}` escapes the workspace: a folder on the way is a symlink or no folder")]
+    Escapes {
+        /// The folder, relative to the workspace.
+        folder: String,
+    },
+    /// The user's folder is not there.
+    #[error("the working directory `{folder}` is not there")]
+    NoWorkFolder {
+        /// The folder.
+        folder: String,
+    },
+    /// The scope was never prepared for this session and run.
+    #[error("`{scope}` was never prepared")]
+    NotPrepared {
+        /// The scope.
+        scope: String,
+    },
+    /// Nobody noted what the work folder looked like before the turn.
+    #[error("`{scope}` has no listing from before the turn, so nothing can be told apart")]
+    NotListed {
+        /// The scope.
+        scope: String,
+    },
+    /// The listing from before the turn is for another folder, or cannot be read.
+    #[error("the listing from before the turn in `{scope}` cannot be used: {why}")]
+    BadListing {
+        /// The scope.
+        scope: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A cursor that this export did not give out.
+    #[error("the cursor does not belong to this export")]
+    BadCursor,
+    /// A declared deliverable is not a glob.
+    #[error("`{glob}` is not a valid pattern: {why}")]
+    BadGlob {
+        /// The glob as it was declared.
+        glob: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The artifact is not there.
+    #[error("`{path}` is not there")]
+    NotFound {
+        /// Where it was looked for, relative to the scope.
+        path: String,
+    },
+    /// What stands there is not a regular file of ours.
+    #[error("`{path}` is not a file that can be delivered")]
+    NotAFile {
+        /// Where it lies, relative to the scope.
+        path: String,
+    },
+    /// A symlink stands in the way.
+    #[error("`{path}` leads through a symlink")]
+    SymlinkRejected {
+        /// Where it lies, relative to the scope.
+        path: String,
+    },
+    /// The bytes are no longer those of the identity.
+    #[error("`{path}` changed after the run delivered it")]
+    Changed {
+        /// Where it lies, relative to the scope.
+        path: String,
+    },
+    /// A range outside the file.
+    #[error("{length} bytes from {offset} are not a range of a file of {size} bytes")]
+    RangeInvalid {
+        /// Where the range begins.
+        offset: u64,
+        /// How long it is.
+        length: u64,
+        /// How long the file is.
+        size: u64,
+    },
+    /// The file with the signing keys is damaged. It is left as it is: a new one would end every
+    /// link without a word.
+    #[error("{}: these are not signing keys; restore the file, or move it away to begin anew", path.display())]
+    BadKeys {
+        /// The file.
+        path: std::path::PathBuf,
+    },
+    /// An open file could not be read.
+    #[error("`{path}` cannot be read ({cause})")]
+    Io {
+        /// Where it lies, relative to the scope.
+        path: String,
+        /// What the system said.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The disk said no.
+    #[error(transparent)]
+    Files(#[from] threadline_files::Error),
+}
+
+impl Error {
+    /// For folders of the workspace: what stands in the way of one is told apart from a disk that
+    /// fails.
+    pub(crate) fn folder(e: threadline_files::Error, folder: &str) -> Self {
+        match e.reason() {
+            Reason::Symlink | Reason::NotDirectory => Self::Escapes {
+                folder: folder.to_owned(),
+            },
+            _ => e.into(),
+        }
+    }
+
+    pub(crate) fn io(cause: std::io::Error, path: &str) -> Self {
+        Self::Io {
+            path: path.to_owned(),
+            cause,
+        }
+    }
+
+    /// The code from the one list.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Conflict { .. } => Code::Conflict,
+            Self::BadScope(_) | Self::BadCursor | Self::BadGlob { .. } => Code::InvalidRequest,
+            Self::NoWorkFolder { .. } => Code::WorkdirNotAllowed,
+            Self::Escapes { .. }
+            | Self::NotPrepared { .. }
+            | Self::NotListed { .. }
+            | Self::BadListing { .. } => Code::PrepareFailed,
+            Self::NotFound { .. } | Self::NotAFile { .. } | Self::SymlinkRejected { .. } => {
+                Code::ArtifactNotFound
+            }
+            Self::Changed { .. } => Code::ArtifactChanged,
+            Self::RangeInvalid { .. } => Code::RangeInvalid,
+            Self::BadKeys { .. } => Code::Internal,
+            Self::Io { .. } => Code::RuntimeReadFailed,
+            Self::Files(e) => match e.reason() {
+                Reason::NoSpace => Code::StorageFull,
+                Reason::ReadOnly | Reason::Denied => Code::StorageReadOnly,
+                _ => Code::Internal,
+            },
+        }
+    }
+
+    /// A word that is finer than the code, where there is one.
+    fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::NotAFile { .. } => Some("not_a_file"),
+            Self::SymlinkRejected { .. } => Some("symlink_rejected"),
+            Self::NotPrepared { .. } => Some("scope_missing"),
+            Self::NotListed { .. } | Self::BadListing { .. } => Some("listing_missing"),
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(e: Error) -> Self {
+        let sentence = match &e {
+            // A path of this machine goes to the log, not to a client.
+            Error::Files(_) | Error::BadKeys { .. } => e.code().advice().to_owned(),
+            other => {
+                let text = other.to_string();
+                let mut first = text.chars();
+                let head = first
+                    .next()
+                    .map(|c| c.to_uppercase().to_string())
+                    .unwrap_or_default();
+                format!("{head}{}.", first.as_str())
+            }
+        };
+        let fault = Self::new(e.code(), sentence);
+        match e.reason() {
+            Some(reason) => fault.with("reason", reason),
+            None => fault,
+        }
+    }
+}

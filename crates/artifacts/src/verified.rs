@@ -1,0 +1,111 @@
+//! Files whose bytes were hashed and whose stamp would show a change: they need not be hashed again.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, PoisonError},
+};
+
+use threadline_contract::Sha256;
+use threadline_files::Stamp;
+
+use crate::clock::{now_ns, settled};
+
+/// How many are remembered; the oldest go first.
+const MOST: usize = 16 * 1024;
+
+/// Digests by stamp, in memory, bounded.
+#[derive(Debug, Default)]
+pub(crate) struct Verified {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    by_stamp: HashMap<Stamp, Sha256>,
+    order: VecDeque<Stamp>,
+}
+
+impl Verified {
+    /// What a file with this stamp was found to hold.
+    pub(crate) fn get(&self, stamp: &Stamp) -> Option<Sha256> {
+        self.lock().by_stamp.get(stamp).copied()
+    }
+
+    /// Remembers a digest, unless the file changed so lately that a further change might not show.
+    pub(crate) fn put(&self, stamp: Stamp, sha256: Sha256) {
+        self.put_at(stamp, sha256, now_ns());
+    }
+
+    fn put_at(&self, stamp: Stamp, sha256: Sha256, now_ns: i64) {
+        if !settled(&stamp, now_ns) {
+            return;
+        }
+        let mut inner = self.lock();
+        if inner.by_stamp.insert(stamp, sha256).is_some() {
+            return;
+        }
+        inner.order.push_back(stamp);
+        if inner.order.len() > MOST
+            && let Some(oldest) = inner.order.pop_front()
+        {
+            inner.by_stamp.remove(&oldest);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        // A panic elsewhere cannot leave a wrong digest behind: each is put in whole.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn stamp(ino: u64, mtime_ns: i64, ctime_ns: i64) -> Stamp {
+        Stamp {
+            dev: 1,
+            ino,
+            size: 3,
+            mtime_ns,
+            ctime_ns,
+        }
+    }
+
+    #[test]
+    fn a_fresh_file_is_not_trusted() {
+        let cache = Verified::default();
+        let now = 100 * SECOND;
+        let sha = Sha256([7; 32]);
+        let cases = [
+            (stamp(1, 97 * SECOND, 97 * SECOND), true),
+            (stamp(2, 99 * SECOND, 90 * SECOND), false),
+            (stamp(3, 90 * SECOND, 99 * SECOND), false),
+            (stamp(4, 98 * SECOND, 98 * SECOND), false),
+            (stamp(5, 200 * SECOND, 90 * SECOND), false),
+        ];
+        for (stamp, kept) in cases {
+            cache.put_at(stamp, sha, now);
+            assert_eq!(cache.get(&stamp), kept.then_some(sha), "{stamp:?}");
+        }
+        assert_eq!(cache.get(&stamp(1, 97 * SECOND, 96 * SECOND)), None);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_oldest_goes_first() {
+        let cache = Verified::default();
+        let total = MOST as u64 + 10;
+        for ino in 0..total {
+            cache.put_at(stamp(ino, 0, 0), Sha256([1; 32]), 100 * SECOND);
+        }
+        let inner = cache.lock();
+        assert_eq!((inner.by_stamp.len(), inner.order.len()), (MOST, MOST));
+        drop(inner);
+        assert_eq!(cache.get(&stamp(9, 0, 0)), None);
+        assert!(cache.get(&stamp(10, 0, 0)).is_some());
+    }
+}

@@ -1,0 +1,206 @@
+//! The workspace: a folder with `tasks/` in it, and who owns what beneath.
+
+use std::{path::PathBuf, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use threadline_contract::{
+    ArtifactScope, RunId, SessionKey,
+    scope::{BadScope, segment, session_folder, work_folder},
+};
+use threadline_files::{Access, Reason, Root};
+
+use crate::{Error, skip::NOTES, verified::Verified};
+
+/// An owner stamp has two keys of at most 512 characters.
+const STAMP_BYTES: u64 = 64 * 1024;
+
+/// A folder with `tasks/` in it, held open. Cloning is cheap and shares everything.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    pub(crate) root: Root,
+    /// Where it lies, for telling others.
+    pub(crate) place: PathBuf,
+    pub(crate) verified: Arc<Verified>,
+}
+
+/// What a run needs to know about its folders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// The scope, relative to the workspace.
+    pub scope: ArtifactScope,
+    /// The scope as an absolute path: where the agent may put files that shall leave.
+    pub artifact_dir: PathBuf,
+    /// The session's work folder as an absolute path.
+    pub work_dir: PathBuf,
+}
+
+/// Whose folder it is. Lies in it, so that two keys whose folder names are the same (the rule that
+/// makes names loses information) can never share one.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owner {
+    session_key: SessionKey,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run_id: Option<RunId>,
+}
+
+impl Workspace {
+    /// Holds a workspace. The folder must exist; nothing is made above it.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let root = Root::open(path.into())?;
+        let place = root.real_path();
+        Ok(Self {
+            root,
+            place,
+            verified: Arc::default(),
+        })
+    }
+
+    /// Where the workspace really lies, for telling others.
+    pub fn path(&self) -> &std::path::Path {
+        &self.place
+    }
+
+    /// Makes the scope of a run and the work folder of its session, and puts the owner's stamp in
+    /// both. Doing it again for the same keys changes nothing; for other keys that would get the
+    /// same folder it fails closed with [`Error::Conflict`].
+    pub fn prepare(&self, session: &SessionKey, run: &RunId) -> Result<Prepared, Error> {
+        let scope = ArtifactScope::of(session, run)?;
+        if segment(run.as_str()) == NOTES {
+            return Err(BadScope::ReservedRun(run.to_string()).into());
+        }
+        let folder = session_folder(session);
+        let session_dir = self.folder(&folder)?;
+        let owner = Owner {
+            session_key: session.clone(),
+            run_id: None,
+        };
+        claim(&session_dir, "session.json", &owner, &folder)?;
+
+        let scope_dir = self.folder(scope.as_str())?;
+        let owner = Owner {
+            run_id: Some(run.clone()),
+            ..owner
+        };
+        if owner_of(&scope_dir, "scope.json", scope.as_str())?.is_none() {
+            // Files without an owner: somebody wrote here before this run was known. They are not
+            // its output, and must not become so.
+            if scope_dir
+                .entries("")?
+                .iter()
+                .any(|entry| entry.name != NOTES)
+            {
+                let why = "it holds files but no owner's stamp";
+                return Err(Error::Conflict {
+                    folder: scope.to_string(),
+                    why,
+                });
+            }
+        }
+        claim(&scope_dir, "scope.json", &owner, scope.as_str())?;
+
+        let work = work_folder(session);
+        self.folder(&work)?;
+        let artifact_dir = self.place.join(scope.as_str());
+        Ok(Prepared {
+            scope,
+            artifact_dir,
+            work_dir: self.place.join(work),
+        })
+    }
+
+    fn folder(&self, folder: &str) -> Result<Root, Error> {
+        let made = self.root.create_dir_all(folder, Access::Shared);
+        made.map_err(|e| Error::folder(e, folder))
+    }
+
+    /// The scope of a run, if it was prepared for exactly this session and run.
+    pub(crate) fn scope(
+        &self,
+        session: &SessionKey,
+        run: &RunId,
+    ) -> Result<(ArtifactScope, Option<Root>), Error> {
+        let scope = ArtifactScope::of(session, run)?;
+        let dir = match self.root.open_dir(scope.as_str()) {
+            Ok(dir) => dir,
+            Err(e) if e.reason() == Reason::NotFound => return Ok((scope, None)),
+            Err(e) => return Err(Error::folder(e, scope.as_str())),
+        };
+        let wanted = Owner {
+            session_key: session.clone(),
+            run_id: Some(run.clone()),
+        };
+        match owner_of(&dir, "scope.json", scope.as_str())? {
+            None => Ok((scope, None)),
+            Some(owner) if owner == wanted => Ok((scope, Some(dir))),
+            Some(_) => Err(Error::Conflict {
+                folder: scope.to_string(),
+                why: "its stamp names another",
+            }),
+        }
+    }
+
+    /// The scope of a run that must have been prepared.
+    pub(crate) fn prepared(
+        &self,
+        session: &SessionKey,
+        run: &RunId,
+    ) -> Result<(ArtifactScope, Root), Error> {
+        match self.scope(session, run)? {
+            (scope, Some(dir)) => Ok((scope, dir)),
+            (scope, None) => Err(Error::NotPrepared {
+                scope: scope.to_string(),
+            }),
+        }
+    }
+}
+
+/// Puts the owner's stamp into a folder, or finds that the right one is there. Of two callers at
+/// the same time one writes it and the other compares.
+fn claim(folder: &Root, name: &str, owner: &Owner, shown: &str) -> Result<(), Error> {
+    let found = match owner_of(folder, name, shown)? {
+        Some(found) => found,
+        None => {
+            let notes = folder
+                .create_dir_all(NOTES, Access::Shared)
+                .map_err(|e| Error::folder(e, shown))?;
+            let stamp = serde_json::to_vec(owner).map_err(|_| Error::Conflict {
+                folder: shown.to_owned(),
+                why: "its stamp cannot be written",
+            })?;
+            match notes.create_file(name, &stamp, Access::Shared) {
+                Ok(_) => return Ok(()),
+                Err(e) if e.reason() == Reason::AlreadyExists => {
+                    match owner_of(folder, name, shown)? {
+                        Some(found) => found,
+                        None => return Err(e.into()),
+                    }
+                }
+                Err(e) => return Err(e.into()),
+            }
+        }
+    };
+    if found == *owner {
+        Ok(())
+    } else {
+        Err(Error::Conflict {
+            folder: shown.to_owned(),
+            why: "its stamp names another",
+        })
+    }
+}
+
+/// Who owns a folder. A stamp that cannot be read is nobody's: fail closed.
+fn owner_of(folder: &Root, name: &str, shown: &str) -> Result<Option<Owner>, Error> {
+    match folder.read_limited(format!("{NOTES}/{name}"), STAMP_BYTES) {
+        Ok(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(owner) => Ok(Some(owner)),
+            Err(_) => Err(Error::Conflict {
+                folder: shown.to_owned(),
+                why: "its stamp cannot be read",
+            }),
+        },
+        Err(e) if e.reason() == Reason::NotFound => Ok(None),
+        Err(e) => Err(Error::folder(e, shown)),
+    }
+}
