@@ -1,9 +1,7 @@
 //! Runs: admitted once per request, changed only under a lease, ended once.
 
 use serde_json::json;
-use threadline_contract::{
-    AccountId, AppThreadKey, Millis, RequestId, RunId, RuntimeId, Sha256,
-};
+use threadline_contract::{AccountId, AppThreadKey, Millis, RequestId, RunId, RuntimeId, Sha256};
 
 use crate::{
     LaneEntry, Lease, NewEvent, NewRun, Result, Run, RunChange, RunEnd, Store, StoreError, json,
@@ -67,7 +65,10 @@ impl Store {
         match known {
             None => Ok(None),
             Some((body, _)) if body != digest.0 => Err(StoreError::IdempotencyConflict),
-            Some((_, run)) => Ok(Some(self.run(account, &crate::json::id("requests.run", &run)?).await?)),
+            Some((_, run)) => Ok(Some(
+                self.run(account, &crate::json::id("requests.run", &run)?)
+                    .await?,
+            )),
         }
     }
 

@@ -70,12 +70,14 @@ create table turns (
     turn text not null
 ) strict;
 
+-- Written in one transaction with its run, before it: a reference back would have to be deferred, and then SQLite
+-- looks through this table for every run that is made.
 create table requests (
     account    text not null,
     thread     text not null,
     request_id text not null,
     digest     blob not null,
-    run        text not null references runs (id) deferrable initially deferred,
+    run        text not null,
     primary key (account, thread, request_id)
 ) strict;
 
@@ -95,7 +97,7 @@ create table questions (
 create index questions_by_account on questions (account, num);
 create index questions_by_thread on questions (account, thread, num);
 create index questions_open on questions (account, thread, num) where state = 'open';
-create index questions_open_of_run on questions (run, num) where state = 'open';
+create index questions_by_run on questions (run, num);
 
 -- Found by the digest of the path: a path may be longer than an index entry.
 create table artifacts (

@@ -109,9 +109,6 @@ async fn keys_are_kept_after_they_retire(world: World) {
     let unknown = store.retire_signing_key("k9", Millis(1)).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
     let keys = store.signing_keys().await.unwrap();
-    assert_eq!(
-        keys,
-        [key("k2", 20, None), key("k1", 10, Some(Millis(40)))]
-    );
+    assert_eq!(keys, [key("k2", 20, None), key("k1", 10, Some(Millis(40)))]);
     assert!(!format!("{keys:?}").contains("255"));
 }

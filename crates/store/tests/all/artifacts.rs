@@ -61,9 +61,7 @@ async fn a_manifest_comes_back_and_is_replaced_whole(world: World) {
     assert_eq!(put.empty_reason, Some(EmptyReason::ScopeEmpty));
     assert_eq!(put.omitted, []);
     assert_eq!(store.artifact_count(&account(), &run.id).await.unwrap(), 0);
-    let gone = store
-        .artifact(&account(), &run.id, &files[0].path)
-        .await;
+    let gone = store.artifact(&account(), &run.id, &files[0].path).await;
     assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
 }
 
@@ -73,10 +71,7 @@ async fn a_large_manifest_is_paged(world: World) {
         .map(|n| artifact(&format!("out/{n:05}.txt")))
         .collect();
     let store = &world.store;
-    store
-        .put_manifest(&lease, &files, &[], None)
-        .await
-        .unwrap();
+    store.put_manifest(&lease, &files, &[], None).await.unwrap();
     let mut seen = vec![];
     loop {
         let page = store
@@ -109,10 +104,7 @@ async fn names_of_any_kind_are_found(world: World) {
     .map(artifact);
     files[0].size = i64::MAX as u64;
     let store = &world.store;
-    store
-        .put_manifest(&lease, &files, &[], None)
-        .await
-        .unwrap();
+    store.put_manifest(&lease, &files, &[], None).await.unwrap();
     for file in &files {
         let found = store.artifact(&account(), &run.id, &file.path).await;
         assert_eq!(found.unwrap(), *file);
@@ -163,7 +155,7 @@ async fn accounts_do_not_see_each_others_files(world: World) {
     let (run, lease) = world.leased().await;
     let (store, file) = (&world.store, artifact("a"));
     store
-        .put_manifest(&lease, &[file.clone()], &[], None)
+        .put_manifest(&lease, std::slice::from_ref(&file), &[], None)
         .await
         .unwrap();
     for (who, run) in [(other(), run.id.clone()), (account(), RunId::fresh())] {

@@ -116,7 +116,10 @@ async fn renewing_says_what_is_lost(world: World) {
         run: RunId::fresh(),
         epoch: 1,
     });
-    let lost = store.renew_leases("a", &leases, Millis(5000)).await.unwrap();
+    let lost = store
+        .renew_leases("a", &leases, Millis(5000))
+        .await
+        .unwrap();
     let lost_of = [1, 3, 5].map(|n: usize| leases[n].run.clone());
     assert_eq!(lost, lost_of);
     for (n, until) in [(0, 5000), (2, 5000), (3, 0), (4, 5000)] {

@@ -9,8 +9,13 @@ mod world;
 
 mod accounts;
 mod artifacts;
+mod crash;
 mod events;
+mod follow;
 mod leases;
+mod memory;
+mod opening;
+mod plans;
 mod questions;
 mod runs;
 mod sessions;

@@ -157,12 +157,17 @@ async fn questions_are_listed_newest_first(world: World) {
         asked.push(question);
     }
     let closed = store
-        .close_question(&account(), &asked[2].question_id, answered("x", 1), |_| {
-            vec![]
-        })
+        .close_question(
+            &account(),
+            &asked[2].question_id,
+            answered("x", 1),
+            |_| vec![],
+        )
         .await
         .unwrap();
-    let Closed::Now(closed) = closed else { panic!() };
+    let Closed::Now(closed) = closed else {
+        panic!()
+    };
     asked[2] = closed;
     let of = |picked: &[usize]| picked.iter().map(|n| asked[*n].clone()).collect::<Vec<_>>();
     let here = thread();
@@ -209,6 +214,11 @@ async fn withdrawing_ends_what_is_open(world: World) {
         .await
         .unwrap();
 
+    let wanted = [
+        (first.question_id.clone(), QuestionState::Withdrawn),
+        (second.question_id.clone(), QuestionState::Withdrawn),
+        (done.question_id.clone(), QuestionState::Answered),
+    ];
     let withdrawn = |q: Question| Question {
         state: QuestionState::Withdrawn,
         closed_at: Some(Millis(7)),
@@ -228,6 +238,10 @@ async fn withdrawing_ends_what_is_open(world: World) {
     assert_eq!(world.log(&stream()).await.len(), 2);
     let open = store.questions(&account(), None, false, 9).await.unwrap();
     assert_eq!(open, [theirs]);
+
+    let all = store.questions_of_run(&run.id).await.unwrap();
+    let ids: Vec<_> = all.into_iter().map(|q| (q.question_id, q.state)).collect();
+    assert_eq!(ids, wanted);
 
     world.take(&run.id).await;
     let stale = withdraw().await;

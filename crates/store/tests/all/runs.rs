@@ -4,7 +4,8 @@ use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use threadline_contract::{
-    Code, Deliverable, Millis, Missing, RunId, RunStatus, RuntimeId, SessionKey, Usage,
+    Code, Deliverable, Millis, Missing, RequestId, RunId, RunStatus, RuntimeId, SessionKey, Sha256,
+    Usage,
 };
 use threadline_store::{
     Admitted, ArtifactState, Cancel, Ended, LaneEntry, Method, NewLease, Phase, Run, RunChange,
@@ -18,6 +19,7 @@ use crate::world::{
 on_both![
     a_new_run_is_what_was_said,
     the_same_request_gives_the_same_run,
+    a_request_is_looked_up_without_making_a_run,
     racing_requests_make_one_run,
     a_run_id_is_used_once,
     runs_are_listed_in_their_order,
@@ -130,6 +132,32 @@ async fn the_same_request_gives_the_same_run(world: World) {
             .await
             .unwrap(),
         [second, first]
+    );
+}
+
+async fn a_request_is_looked_up_without_making_a_run(world: World) {
+    let store = &world.store;
+    let new = new_run(&account(), &thread(), Some(("req", 1)));
+    let Admitted::New(run) = store.admit(new, vec![]).await.unwrap() else {
+        panic!()
+    };
+    let (here, there) = (thread(), thread_named("draft:2"));
+    let look = |who, thread, request: &str, body| {
+        let request = RequestId::new(request).unwrap();
+        async move {
+            store
+                .requested(&who, thread, &request, &Sha256([body; 32]))
+                .await
+        }
+    };
+    assert_eq!(look(account(), &here, "req", 1).await.unwrap(), Some(run));
+    assert_eq!(look(account(), &here, "other", 1).await.unwrap(), None);
+    assert_eq!(look(account(), &there, "req", 1).await.unwrap(), None);
+    assert_eq!(look(other(), &here, "req", 1).await.unwrap(), None);
+    let changed = look(account(), &here, "req", 2).await;
+    assert!(
+        matches!(changed, Err(StoreError::IdempotencyConflict)),
+        "{changed:?}"
     );
 }
 

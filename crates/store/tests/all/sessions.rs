@@ -247,7 +247,10 @@ async fn accounts_do_not_see_each_others_sessions(world: World) {
         []
     );
     assert_eq!(
-        store.sessions_of_thread(&account(), &thread()).await.unwrap(),
+        store
+            .sessions_of_thread(&account(), &thread())
+            .await
+            .unwrap(),
         [session]
     );
 }

@@ -42,7 +42,13 @@ pub(crate) struct World {
 }
 
 pub(crate) enum Place {
-    Folder(tempfile::TempDir),
+    Folder(
+        #[expect(
+            dead_code,
+            reason = "held so that the folder lives as long as the world"
+        )]
+        tempfile::TempDir,
+    ),
     /// The server's own address, and the name of the test's database.
     Database(String, String),
 }

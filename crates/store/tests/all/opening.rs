@@ -1,0 +1,245 @@
+//! Opening, refusing, closing; full and read-only disks.
+
+use std::{os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+
+use futures_util::future::join_all;
+use pretty_assertions::assert_eq;
+use sqlx::Connection as _;
+use threadline_store::{Store, StoreConfig, StoreError};
+
+use crate::world::{Place, World, event, on_both, run_on, stream};
+
+on_both![
+    a_database_is_opened_again,
+    a_newer_database_is_refused,
+    a_changed_migration_is_refused,
+];
+
+async fn a_database_is_opened_again(world: World) {
+    let run = world.run().await;
+    world
+        .store
+        .append(&stream(), None, vec![event("kept")])
+        .await
+        .unwrap();
+    world.store.close().await.unwrap();
+    let again = world.second().await;
+    assert_eq!(again.run_any(&run.id).await.unwrap(), run);
+    let appended = again.append(&stream(), None, vec![event("more")]).await;
+    assert_eq!(appended.unwrap().first, 2);
+    again.close().await.unwrap();
+}
+
+async fn migrations(world: &World, statement: &'static str) {
+    match &*world.place {
+        Place::Folder(_) => {
+            let mut conn = sqlx::SqliteConnection::connect(&world.config.url)
+                .await
+                .unwrap();
+            sqlx::query(statement).execute(&mut conn).await.unwrap();
+            conn.close().await.unwrap();
+        }
+        Place::Database(..) => run_on(&world.config.url, statement.to_owned()).await,
+    }
+}
+
+async fn a_newer_database_is_refused(world: World) {
+    world.store.close().await.unwrap();
+    let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 values (9001, 'from the future', true, 'x', 0)";
+    migrations(&world, newer).await;
+    let refused = Store::open(world.config.clone()).await;
+    let Err(StoreError::TooNew { migration: 9001 }) = refused else {
+        panic!("{refused:?}")
+    };
+    migrations(&world, "delete from _sqlx_migrations where version = 9001").await;
+    world.second().await.close().await.unwrap();
+}
+
+async fn a_changed_migration_is_refused(world: World) {
+    world.store.close().await.unwrap();
+    migrations(
+        &world,
+        "update _sqlx_migrations set checksum = 'x' where version = 1",
+    )
+    .await;
+    let refused = Store::open(world.config.clone()).await;
+    assert!(
+        matches!(refused, Err(StoreError::Corrupt(_))),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn both_folders_hold_the_same_migrations() {
+    let names = |folder: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+        let mut names: Vec<String> = std::fs::read_dir(path.join(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    let sqlite = names("sqlite");
+    assert_eq!(sqlite, names("postgres"));
+    for (n, name) in sqlite.iter().enumerate() {
+        assert!(name.starts_with(&format!("{:04}_", n + 1)), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_of_no_database_is_refused() {
+    for url in ["", "mysql://x/y", "threadline.db", "postgres//x", "sqlite"] {
+        let refused = Store::open(StoreConfig::new(url)).await;
+        assert!(matches!(refused, Err(StoreError::BadUrl)), "{refused:?}");
+    }
+    let config = StoreConfig::new("postgres://user:hunter2@host/db");
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unreachable() {
+    let config = StoreConfig {
+        patience: Duration::from_secs(1),
+        // Port 1 of loopback: nobody listens there.
+        ..StoreConfig::new("postgres://nobody@127.0.0.1:1/none")
+    };
+    let refused = Store::open(config).await;
+    assert!(
+        matches!(refused, Err(StoreError::Unreachable(_))),
+        "{refused:?}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("no/such/folder/x.db");
+    let refused = Store::open(StoreConfig::new(format!("sqlite:{}", nowhere.display()))).await;
+    assert!(
+        matches!(refused, Err(StoreError::Unreachable(_))),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_corrupt_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let text = "this is a letter, not a database\n".repeat(100);
+    std::fs::write(&path, &text).unwrap();
+    let refused = Store::open(StoreConfig::new(format!("sqlite:{}", path.display()))).await;
+    assert!(
+        matches!(refused, Err(StoreError::Corrupt(_))),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_written_is_read_only() {
+    // Nobody, not even root, makes files there.
+    let refused = Store::open(StoreConfig::new("sqlite:/sys/kernel/threadline.db")).await;
+    assert!(
+        matches!(refused, Err(StoreError::ReadOnly(_))),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_postgres_is_read_only() {
+    let world = World::postgres().await;
+    world.store.close().await.unwrap();
+    let Place::Database(server, name) = &*world.place else {
+        panic!()
+    };
+    let alter = format!("alter database {name} set default_transaction_read_only = on");
+    run_on(server, alter).await;
+    let refused = Store::open(world.config.clone()).await;
+    assert!(
+        matches!(refused, Err(StoreError::ReadOnly(_))),
+        "{refused:?}"
+    );
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_owner_may_read_the_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    // Made by somebody careless.
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let store = Store::open(StoreConfig::new(format!("sqlite:{}", path.display())))
+        .await
+        .unwrap();
+    store
+        .append(&stream(), None, vec![event("x")])
+        .await
+        .unwrap();
+    let modes: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+            (entry.file_name().into_string().unwrap(), mode)
+        })
+        .collect();
+    assert_eq!(modes.len(), 3, "{modes:?}");
+    assert!(modes.iter().all(|(_, mode)| *mode == 0o600), "{modes:?}");
+    store.close().await.unwrap();
+    // Closed in order: everything is in the one file.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// Writers that share a commit with one that does not fit fail with it, keep nothing, and succeed
+/// when they try again; numbers stay dense and followers see no more than the log has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_leaves_no_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let config = StoreConfig {
+        max_bytes: Some(4 << 20),
+        ..StoreConfig::new(format!("sqlite:{}", path.display()))
+    };
+    let store = Store::open(config).await.unwrap();
+    let mut follower = store.subscribe(&stream(), 0);
+    let large = "x".repeat(8 << 20);
+    let writers = (0..32).map(|w| {
+        let (store, large) = (store.clone(), large.clone());
+        tokio::spawn(async move {
+            let mut failed_with_others = 0;
+            for n in 0..20 {
+                if w % 8 == 0 && n % 5 == 0 {
+                    let refused = store.append(&stream(), None, vec![event(&large)]).await;
+                    assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
+                }
+                let body = format!("{w}/{n}");
+                loop {
+                    match store.append(&stream(), None, vec![event(&body)]).await {
+                        Ok(_) => break,
+                        Err(StoreError::Full(_)) => failed_with_others += 1,
+                        Err(e) => panic!("{e:?}"),
+                    }
+                }
+            }
+            failed_with_others
+        })
+    });
+    let mut failed_with_others = 0;
+    for writer in join_all(writers).await {
+        failed_with_others += writer.unwrap();
+    }
+    assert!(failed_with_others > 0, "no group was rolled back");
+    let log = store.events_after(&stream(), 0, 9999).await.unwrap();
+    let mut bodies: Vec<_> = log.iter().map(|e| e.body.to_string()).collect();
+    for (at, e) in log.iter().enumerate() {
+        assert_eq!(e.seq, at as i64 + 1);
+    }
+    bodies.sort();
+    bodies.dedup();
+    assert_eq!((log.len(), bodies.len()), (640, 640));
+    let mut seen = vec![];
+    while seen.len() < log.len() {
+        seen.extend(follower.next().await.unwrap().iter().cloned());
+    }
+    assert_eq!(seen, log);
+    store.close().await.unwrap();
+}
