@@ -51,6 +51,11 @@ pub fn router(bridge: Bridge) -> Router {
         .with_state(bridge)
 }
 
+/// Lays the gate over routes: nothing behind it is reached without passing.
+pub fn gated(router: Router, gate: Gate) -> Router {
+    router.layer(axum::middleware::from_fn_with_state(gate, Gate::check))
+}
+
 async fn health() -> axum::Json<serde_json::Value> {
     axum::Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
 }

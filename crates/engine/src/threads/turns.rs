@@ -68,10 +68,10 @@ impl Engine {
         if !resolved.success {
             return Ok(TurnAnswer::Unavailable(Box::new(resolved)));
         }
-        let session = self.session_for(caller, &turn, &runtime, continues).await?;
         let files = attachments::verify(&turn.attachments)?;
         threadline_artifacts::deliverables::check(&turn.deliverables)
             .map_err(|e| Fault::invalid(format!("{e}.")))?;
+        let session = self.session_for(caller, &turn, &runtime, continues).await?;
 
         let run = RunId::fresh();
         let folder = self.0.config.attachments.clone();

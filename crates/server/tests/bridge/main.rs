@@ -1,0 +1,14 @@
+//! The bridge as a client sees it: a real socket, a real store, the builtin runtime, and a
+//! scripted model where words are needed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod download;
+mod gate;
+mod rpc;
+mod runs;
+mod sse;
+mod support;

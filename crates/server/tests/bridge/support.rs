@@ -1,0 +1,276 @@
+//! A bridge in this process.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use eventsource_stream::{Event, Eventsource as _};
+use futures_util::{Stream, StreamExt as _};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use threadline_contract::{AccountId, Millis, RuntimeId, TokenId};
+use threadline_e2e::scripted_model;
+use threadline_engine::{Engine, EngineConfig};
+use threadline_runtimes::{
+    LaneSize, LocalWorkspace,
+    builtin::{Builtin, BuiltinConfig, ModelConfig},
+};
+use threadline_server::{Bridge, Gate, GateConfig};
+use threadline_store::{NewToken, Store, StoreConfig};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const TOKEN: &str = "token-of-local";
+pub(crate) const OTHER: &str = "token-of-another-account";
+
+/// A bridge and a client for it. The folder outlives it, so that another can take over.
+pub(crate) struct World {
+    pub(crate) url: String,
+    pub(crate) http: reqwest::Client,
+    pub(crate) engine: Engine,
+    runtime: Arc<Builtin>,
+    stop: CancellationToken,
+    served: JoinHandle<()>,
+}
+
+pub(crate) struct Options {
+    pub(crate) lane: LaneSize,
+    pub(crate) model: bool,
+    pub(crate) pause: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            lane: LaneSize {
+                max_active: 5,
+                max_queued: 20,
+            },
+            model: true,
+            pause: Duration::ZERO,
+        }
+    }
+}
+
+impl World {
+    pub(crate) async fn open(folder: &Path) -> Self {
+        Self::with(folder, Options::default()).await
+    }
+
+    pub(crate) async fn with(folder: &Path, options: Options) -> Self {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let store = Store::open(StoreConfig::new(format!(
+            "sqlite:{}",
+            folder.join("t.db").display()
+        )))
+        .await
+        .unwrap();
+        for (account, token) in [("local", TOKEN), ("other", OTHER)] {
+            let account = AccountId::new(account).unwrap();
+            store.ensure_account(&account, Millis::now()).await.unwrap();
+            let hash = Sha256::digest(token.as_bytes()).into();
+            if store.token_by_hash(&hash).await.unwrap().is_none() {
+                store
+                    .add_token(NewToken {
+                        id: TokenId::fresh(),
+                        account,
+                        hash,
+                        label: "test".into(),
+                        at: Millis::now(),
+                    })
+                    .await
+                    .unwrap();
+            }
+        }
+        let mut config =
+            BuiltinConfig::new(folder.join("builtin"), LocalWorkspace::at(folder).unwrap());
+        config.lane = options.lane;
+        config.pause = options.pause;
+        if options.model {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/v1", listener.local_addr().unwrap());
+            tokio::spawn(scripted_model::serve(listener));
+            config.model = Some(ModelConfig {
+                url,
+                key: None,
+                model: "scripted".into(),
+            });
+        }
+        let runtime = Arc::new(Builtin::new(config).unwrap());
+        let engine = Engine::open(
+            EngineConfig {
+                node: "test".into(),
+                sole_owner: true,
+                attachments: folder.join("attachments"),
+                work_roots: vec![folder.to_owned()],
+                thread_folders: folder.join("threads"),
+                auto_runtime: RuntimeId::Builtin,
+                link_ttl: Duration::from_secs(3600),
+                lease_ttl: Duration::from_secs(30),
+                result_wait: Duration::from_secs(10),
+                verify_wait: Duration::from_secs(60),
+            },
+            store,
+            vec![runtime.clone()],
+        )
+        .await
+        .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let gate = Gate::new(
+            GateConfig {
+                listen: address.to_string(),
+                port: address.port(),
+                public_url: None,
+                allowed_origins: vec!["http://localhost:*".into()],
+                open_paths: vec!["/health".into()],
+            },
+            engine.clone(),
+        );
+        let router = threadline_server::router(Bridge {
+            engine: engine.clone(),
+            stop: stop.clone(),
+        });
+        let router = threadline_server::gated(router, gate);
+        let served = tokio::spawn(threadline_server::serve(listener, router, stop.clone()));
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self {
+            url: format!("http://{address}"),
+            http,
+            engine,
+            runtime,
+            stop,
+            served,
+        }
+    }
+
+    /// Stops everything, as a stopped server would.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        self.served.await.unwrap();
+        self.engine.stop().await;
+        self.runtime.stop().await;
+        self.engine.store().close().await.unwrap();
+    }
+
+    pub(crate) async fn rpc(&self, method: &str, params: Value) -> Value {
+        self.rpc_as(TOKEN, method, params).await
+    }
+
+    pub(crate) async fn rpc_as(&self, token: &str, method: &str, params: Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let answer = self
+            .http
+            .post(format!("{}/acp/rpc", self.url))
+            .bearer_auth(token)
+            .json(&body)
+            .send()
+            .await
+            .unwrap();
+        answer.json().await.unwrap()
+    }
+
+    /// The code of the error that an answer carries.
+    pub(crate) async fn code(&self, method: &str, params: Value) -> Value {
+        self.rpc(method, params).await["error"]["data"]["code"].clone()
+    }
+
+    /// A turn as an event stream.
+    pub(crate) async fn stream(
+        &self,
+        params: &Value,
+        after: Option<i64>,
+    ) -> impl Stream<Item = Event> + Unpin + use<> {
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": "session.start", "params": params});
+        let mut request = self
+            .http
+            .post(format!("{}/acp/rpc", self.url))
+            .bearer_auth(TOKEN)
+            .header("accept", "text/event-stream, application/json")
+            .json(&body);
+        if let Some(after) = after {
+            request = request.header("last-event-id", after);
+        }
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.headers()["content-type"], "text/event-stream");
+        Box::pin(
+            answer
+                .bytes_stream()
+                .eventsource()
+                .filter_map(async |event| event.ok()),
+        )
+    }
+
+    /// A turn to its result: every event, then the result.
+    pub(crate) async fn run(&self, params: &Value) -> (Vec<Value>, Value) {
+        let events: Vec<Event> = self.stream(params, None).await.collect().await;
+        let mut frames: Vec<Value> = events
+            .iter()
+            .filter(|e| e.data != "[DONE]")
+            .map(|e| serde_json::from_str(&e.data).unwrap())
+            .collect();
+        let last = frames.pop().unwrap();
+        (frames, last["result"].clone())
+    }
+
+    pub(crate) async fn ended(&self, thread: &str) -> Value {
+        for _ in 0..1500 {
+            let snapshot = self
+                .rpc("xworkmate.tasks.get", json!({"appThreadKey": thread}))
+                .await["result"]
+                .clone();
+            if snapshot["status"].as_str().is_some_and(|s| s != "running")
+                && snapshot["artifactsPending"] != json!(true)
+            {
+                return snapshot;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the run of {thread} did not end");
+    }
+
+    /// Waits until a thread's run is at this stage.
+    pub(crate) async fn at_stage(&self, thread: &str, stage: &str) {
+        for _ in 0..1500 {
+            let snapshot = self
+                .rpc("xworkmate.tasks.get", json!({"appThreadKey": thread}))
+                .await;
+            if snapshot["result"]["progress"]["stage"] == json!(stage) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the run of {thread} never was {stage}");
+    }
+}
+
+/// The parameters of a turn on the builtin runtime.
+pub(crate) fn turn(thread: &str, prompt: &str) -> Value {
+    json!({
+        "sessionId": thread, "threadId": thread, "prompt": prompt,
+        "routing": {"explicitExecutionTarget": "agent", "explicitProviderId": "builtin"},
+        "metadata": {"xworkmateTaskArtifactContract": {"schemaVersion": 1, "appThreadKey": thread, "expectedArtifactDirs": ["reports/"]}},
+    })
+}
+
+/// The same with something more in it.
+pub(crate) fn with(mut params: Value, more: Value) -> Value {
+    fn merge(into: &mut Value, more: Value) {
+        match more {
+            Value::Object(map) if into.is_object() => {
+                for (key, value) in map {
+                    merge(&mut into[key], value);
+                }
+            }
+            other => *into = other,
+        }
+    }
+    merge(&mut params, more);
+    params
+}
+
+pub(crate) fn declares(params: Value, glob: &str) -> Value {
+    with(
+        params,
+        json!({"metadata": {"xworkmateTaskArtifactContract": {"deliverables": [{"glob": glob}]}}}),
+    )
+}
