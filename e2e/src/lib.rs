@@ -5,5 +5,6 @@
     reason = "a test that cannot go on should say where"
 )]
 
+pub mod postgres;
 pub mod scripted_model;
 pub mod world;

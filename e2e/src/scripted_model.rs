@@ -25,7 +25,7 @@
 //! | --- | --- |
 //! | `[[sleep MS]]` | waits before it answers |
 //! | `[[slow MS]]` | waits between two words |
-//! | `[[fail STATUS TIMES]]` | answers this HTTP status, so many times |
+//! | `[[fail STATUS TIMES]]` | answers this HTTP status, so many times, and repeats the key it was sent |
 //! | `[[drop TIMES]]` | cuts the connection in the middle of the answer, so many times |
 //! | `[[error TEXT]]` | reports an error inside the stream |
 //! | `[[hang]]` | takes the request and never answers |
@@ -148,6 +148,7 @@ async fn completions(State(seen): State<Seen>, headers: HeaderMap, body: Bytes) 
     let authorization = authorization
         .and_then(|v| v.to_str().ok())
         .map(str::to_owned);
+    let bearer = authorization.clone().unwrap_or_default();
     {
         let mut log = seen.lock();
         log.requests.push(request.clone());
@@ -173,7 +174,9 @@ async fn completions(State(seen): State<Seen>, headers: HeaderMap, body: Bytes) 
             Modifier::Sleep(ms) => tokio::time::sleep(Duration::from_millis(*ms)).await,
             Modifier::Fail(status, times) if attempt < *times => {
                 let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_REQUEST);
-                return refused(status, "This failure was asked for.");
+                // Some endpoints repeat what they were sent. What comes of it must not.
+                let message = format!("This failure was asked for. You sent {bearer}.");
+                return refused(status, &message);
             }
             Modifier::Hang => std::future::pending().await,
             Modifier::Whole => whole = true,

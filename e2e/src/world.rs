@@ -33,6 +33,7 @@ pub fn binary() -> PathBuf {
 
 /// Folders, environment and at most one server.
 pub struct World {
+    binary: PathBuf,
     folder: tempfile::TempDir,
     variables: Vec<(String, String)>,
     server: Option<Child>,
@@ -47,9 +48,15 @@ pub struct World {
 impl World {
     /// A world without a server.
     pub fn new() -> Self {
+        Self::of(binary())
+    }
+
+    /// A world for another build of the binary.
+    pub fn of(binary: PathBuf) -> Self {
         // Only the first test of a process installs it; the others find it there.
         drop(rustls::crypto::ring::default_provider().install_default());
         Self {
+            binary,
             folder: tempfile::Builder::new()
                 .prefix("threadline-e2e-")
                 .tempdir()
@@ -67,9 +74,13 @@ impl World {
 
     /// A world with a server.
     pub async fn started() -> Self {
-        let mut world = Self::new();
-        world.start().await;
-        world
+        Self::new().running().await
+    }
+
+    /// This world, with its server started.
+    pub async fn running(mut self) -> Self {
+        self.start().await;
+        self
     }
 
     /// Sets a variable for everything that is started from now on.
@@ -91,7 +102,7 @@ impl World {
     pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let home = self.path().join("home");
         std::fs::create_dir_all(&home).expect("a home folder");
-        let mut command = Command::new(binary());
+        let mut command = Command::new(&self.binary);
         command
             .args(arguments)
             .env_clear()

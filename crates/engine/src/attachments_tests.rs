@@ -23,7 +23,7 @@ fn attachments_are_what_they_say_or_refused() {
     };
     let sha = Sha256(Hasher::digest(b"hi").into());
     assert_eq!(
-        verify(&[good.clone()]).unwrap(),
+        verify(std::slice::from_ref(&good)).unwrap(),
         vec![("a.txt".to_owned(), b"hi".to_vec(), sha)]
     );
     assert_eq!(

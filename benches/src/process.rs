@@ -1,0 +1,66 @@
+//! What the system says about a process and about itself.
+
+use std::{fs, time::Duration};
+
+use anyhow::Context as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Ten thousand connections need as many descriptors.
+pub(crate) fn raise_descriptor_limit() -> anyhow::Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    Ok(setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    )?)
+}
+
+/// Says what the figures were measured on.
+pub(crate) fn describe_machine() -> anyhow::Result<()> {
+    let cpu = fs::read_to_string("/proc/cpuinfo")?;
+    let model = cpu
+        .lines()
+        .find_map(|l| l.strip_prefix("model name"))
+        .map_or("unknown", |l| l.trim_start_matches([' ', '\t', ':']));
+    let cores = std::thread::available_parallelism()?;
+    let load = fs::read_to_string("/proc/loadavg")?;
+    println!(
+        "machine: {cores} cores, {model}; load {}",
+        load.split(' ').next().unwrap_or("?")
+    );
+    Ok(())
+}
+
+/// Resident memory in bytes.
+pub(crate) fn rss(pid: u32) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmRSS:"))
+        .context("VmRSS")?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
+    Ok(kib * 1024)
+}
+
+/// Processor time that a process has used.
+pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name in parentheses may contain spaces; fields are counted after it.
+    let fields: Vec<&str> = stat
+        .rsplit(") ")
+        .next()
+        .context("stat")?
+        .split(' ')
+        .collect();
+    let ticks: u64 = fields.get(11).context("utime")?.parse::<u64>()?
+        + fields.get(12).context("stime")?.parse::<u64>()?;
+    Ok(Duration::from_millis(
+        ticks * 1000 / rustix::param::clock_ticks_per_second(),
+    ))
+}
+
+pub(crate) fn mb(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
