@@ -9,7 +9,7 @@ use threadline_artifacts::{
     ArtifactIdentity, CollectOptions, Error, Evidence, Omissions, Reader, WorkFolder, Workspace,
 };
 use threadline_contract::{Artifact, Code, EmptyReason, Fault, Omitted};
-use threadline_files::{Access, Reason, atomic};
+use threadline_files::{Access, atomic};
 use tokio::task::spawn_blocking;
 
 use crate::{Body, End, Identity, Manifest, Pending, Places, ReadAt, TurnPlan};
@@ -163,17 +163,11 @@ pub(crate) fn storage_fault(error: threadline_files::Error) -> Fault {
 /// What a caller is told when a turn's folders could not be made.
 fn not_prepared(error: Error) -> Fault {
     tracing::warn!(%error, "a turn could not be prepared");
-    let why = match &error {
-        Error::Files(e) if error.code() == Code::Internal => match e.reason() {
-            Reason::NotFound => "it is not there",
-            Reason::NameTooLong => "its name is too long",
-            Reason::NotRegular | Reason::AlreadyExists => "something else stands in its place",
-            _ => "the disk reported an error; the server's log says which",
-        },
-        _ => return error.into(),
-    };
-    Fault::new(
-        Code::PrepareFailed,
-        format!("The folder that the turn would work in cannot be used: {why}."),
-    )
+    match error.code() {
+        Code::Internal => Fault::new(
+            Code::PrepareFailed,
+            "The run's folder could not be made: the disk reported an error. The server's log says which.",
+        ),
+        _ => error.into(),
+    }
 }

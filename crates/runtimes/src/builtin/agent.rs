@@ -25,7 +25,7 @@ use super::{
     chat::{Message, Request, StreamOptions},
     config::Limits,
     history,
-    model::Model,
+    model::{Model, in_words},
     past::{Begun, Call, Entry, Fact, Past, Ran, Said},
     prompt,
     record::Record,
@@ -135,8 +135,8 @@ impl Agent<'_> {
             let hear = timeout(left, hear::hear(self.model, self.record, body));
             let trouble = match unless(self.cancel, hear).await? {
                 Err(_) => {
-                    let minutes = self.limits.max_time.as_secs().div_ceil(60);
-                    return Err(exceeded(format!("The turn used up its {minutes} minutes.")));
+                    let time = in_words(self.limits.max_time);
+                    return Err(exceeded(format!("The turn used up its time of {time}.")));
                 }
                 Ok(Ok(Heard::Answer(answer))) => break answer,
                 Ok(Ok(Heard::Trouble(trouble))) => trouble,
@@ -160,9 +160,12 @@ impl Agent<'_> {
             self.note(note).await?;
             unless(self.cancel, sleep(pause)).await?;
         };
-        let cut = match heard.finish.as_deref() {
+        let said_nothing = self.record.look(|past| past.text().is_none());
+        let mute = said_nothing && heard.calls.is_empty() && heard.text.trim().is_empty();
+        let remark = match heard.finish.as_deref() {
             Some("length") => Some("The model stopped at its length limit."),
             Some("content_filter") => Some("The endpoint's content filter cut the answer off."),
+            _ if mute => Some("The model ended without a word."),
             _ => None,
         };
         let calls = heard.calls.into_iter().enumerate().map(|(index, call)| {
@@ -185,8 +188,8 @@ impl Agent<'_> {
             spent_ms: u64::try_from(self.clock.spent().as_millis()).unwrap_or(u64::MAX),
         };
         self.said(said).await?;
-        if let Some(cut) = cut {
-            self.note(cut.to_owned()).await?;
+        if let Some(remark) = remark {
+            self.note(remark.to_owned()).await?;
         }
         Ok(())
     }

@@ -83,7 +83,7 @@ fn calls_are_put_together_by_index() {
     let (_, no_index) = answer(&[
         call(no.clone(), json!("a"), json!("one"), "{"),
         call(no.clone(), no.clone(), no.clone(), "}"),
-        call(no.clone(), json!("b"), json!("two"), "{}"),
+        call(no, json!("b"), json!("two"), "{}"),
     ]);
     assert_eq!(
         no_index.calls,

@@ -55,8 +55,13 @@ pub struct ModelConfig {
 
 impl fmt::Debug for ModelConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An address may carry a name and a password in front of its host.
+        let url = match self.url.rsplit_once('@') {
+            Some((_, rest)) => format!("(…)@{rest}"),
+            None => self.url.clone(),
+        };
         f.debug_struct("ModelConfig")
-            .field("url", &self.url)
+            .field("url", &url)
             .field("key", &self.key.as_ref().map(|_| "(set)"))
             .field("model", &self.model)
             .finish()

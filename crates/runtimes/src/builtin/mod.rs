@@ -143,20 +143,20 @@ impl Runtime for Builtin {
 
     fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
         Box::pin(async move {
-            if self.runs.here(run).is_some() {
-                return Ok(Registry::Running);
-            }
-            let past = match self.runs.read(run).await {
-                Ok(past) => past.unwrap_or_default(),
-                Err(fault) => return lost(fault),
-            };
-            Ok(match past {
+            let says = |past: &Past| match past {
                 Past {
                     ended: Some(end), ..
-                } => Registry::Ended(end),
+                } => Registry::Ended(end.clone()),
                 Past { begun: Some(_), .. } => Registry::Running,
                 Past { .. } => Registry::NoRecord,
-            })
+            };
+            if let Some(live) = self.runs.here(run) {
+                return Ok(live.record.look(says));
+            }
+            match self.runs.read(run).await {
+                Ok(past) => Ok(past.as_ref().map_or(Registry::NoRecord, says)),
+                Err(fault) => lost(fault),
+            }
         })
     }
 
@@ -171,16 +171,13 @@ impl Runtime for Builtin {
                     done => return done,
                 },
             };
-            let asked = live.record.decide(Durability::Now, |past| {
-                Ok((!past.cancel_asked).then_some(Entry::CancelAsked))
-            });
-            let asked = asked.await;
+            let ask = |past: &Past| {
+                let needless = past.cancel_asked || past.ended.is_some();
+                Ok((!needless).then_some(Entry::CancelAsked))
+            };
+            let asked = live.record.decide(Durability::Now, ask).await;
             live.cancel.cancel();
-            // A run that ended meanwhile needs no request.
-            match asked {
-                Err(_) if live.record.look(|past| past.ended.is_some()) => Ok(()),
-                asked => asked,
-            }
+            asked
         })
     }
 
@@ -194,15 +191,12 @@ impl Runtime for Builtin {
             let (question, answer) = (question.clone(), answer.map(str::to_owned));
             match self.runs.find(run, Want::Resume).await? {
                 Standing::Live(live) => {
-                    let decide = move |past: &Past| take_answer(past, question, answer);
-                    live.record.decide(Durability::Now, decide).await
+                    let take = move |past: &Past| take_answer(past, question, answer);
+                    live.record.decide(Durability::Now, take).await
                 }
                 Standing::Ended => {
                     let past = self.runs.read(run).await?.unwrap_or_default();
-                    match take_answer(&past, question, answer)? {
-                        None => Ok(()),
-                        Some(_) => Err(closed()),
-                    }
+                    take_answer(&past, question, answer).map(|_| ())
                 }
                 Standing::NoRecord => Err(no_record()),
             }
@@ -222,7 +216,8 @@ impl Runtime for Builtin {
     }
 }
 
-/// The line that an answer adds; none when it is the answer that is there already.
+/// The line that an answer adds; none when it is the answer that is there already. A run that ended
+/// has withdrawn what it had asked.
 fn take_answer(
     past: &Past,
     question: QuestionId,
@@ -235,17 +230,13 @@ fn take_answer(
         )
     })?;
     match &asked.answer {
-        None => Ok(Some(Entry::Answered { question, answer })),
+        None if past.ended.is_none() => Ok(Some(Entry::Answered { question, answer })),
         Some(given) if *given == answer => Ok(None),
-        Some(_) => Err(closed()),
+        _ => Err(Fault::new(
+            Code::QuestionAlreadyClosed,
+            "The question was answered or withdrawn already.",
+        )),
     }
-}
-
-fn closed() -> Fault {
-    Fault::new(
-        Code::QuestionAlreadyClosed,
-        "The question was answered or withdrawn already.",
-    )
 }
 
 fn no_record() -> Fault {

@@ -292,7 +292,7 @@ impl Trouble {
     pub(super) fn short(&self) -> String {
         match self {
             Self::Unreachable(why) => format!("cannot be reached ({why})"),
-            Self::Silent(time) => format!("was silent for {} s", time.as_secs_f32()),
+            Self::Silent(time) => format!("was silent for {}", in_words(*time)),
             Self::Broken(why) => format!("broke off in the middle of its answer ({why})"),
             Self::Refused { status, body, .. } if body.is_empty() => format!("answered {status}"),
             Self::Refused { status, body, .. } => format!("answered {status}: {body}"),
@@ -330,6 +330,14 @@ impl Trouble {
             Self::Refused { status, .. } => fault.with("status", status.as_u16()),
             _ => fault,
         }
+    }
+}
+
+/// `30 min`, `90 s`, `0.2 s`.
+pub(super) fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        seconds if seconds >= 60 && seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
+        _ => format!("{} s", time.as_secs_f32()),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::{fs::File, path::Path};
 
+use threadline_artifacts::Error;
 use threadline_contract::{Code, Fault, scope::segment};
 use threadline_files::{
     Access, Durability, Reason, Root,
     hash::{self, Hashed},
 };
 
-use super::storage_fault;
+use super::{not_prepared, storage_fault};
 use crate::Attachment;
 
 /// Where they lie in the work folder.
@@ -44,7 +45,7 @@ pub(super) fn place(
         Err(e) if e.reason() == Reason::NotFound => {}
         Err(e) => return Err(storage_fault(e)),
     }
-    let work = Root::open(work).map_err(storage_fault)?;
+    let work = Root::open(work).map_err(|e| not_prepared(no_folder(e, work)))?;
     let folder = work
         .create_dir_all(FOLDER, Access::Shared)
         .map_err(storage_fault)?;
@@ -55,6 +56,15 @@ pub(super) fn place(
         .write_atomic(NOTE, &note, Access::Shared)
         .map_err(storage_fault)?;
     Ok(placed)
+}
+
+fn no_folder(e: threadline_files::Error, folder: &Path) -> Error {
+    match e.reason() {
+        Reason::NotFound | Reason::NotDirectory => Error::NoWorkFolder {
+            folder: folder.display().to_string(),
+        },
+        _ => e.into(),
+    }
 }
 
 /// Puts one attachment into the folder and gives its path in the work folder.

@@ -5,5 +5,12 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod cancel;
 mod demo;
+mod failures;
+mod model;
+mod questions;
+mod registry;
+mod resume;
+mod workspace;
 mod world;

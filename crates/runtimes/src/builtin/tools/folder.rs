@@ -154,18 +154,21 @@ impl Folder {
             }
         };
         let mut lines = Vec::new();
+        let mut bytes = 0;
         let enter = |path: &str| !matches!(name(path), NOTES | ".git" | "node_modules");
         for found in walk(&root, DEEP).enter_if(enter) {
-            if lines.len() == LISTED {
-                lines.push(format!("(more than {LISTED}; list a folder inside)"));
-                break;
-            }
-            lines.push(match found {
+            let line = match found {
                 Found::File { path, stamp } => format!("{path} ({} bytes)", stamp.size),
                 Found::NotEntered { path } if name(&path) == NOTES => continue,
                 Found::NotEntered { path } => format!("{path}/ (not listed)"),
                 Found::Problem { path, problem } => format!("{path} ({})", words(problem)),
-            });
+            };
+            bytes += line.len() as u64;
+            if lines.len() == LISTED || bytes > READ {
+                lines.push(format!("(more than {}; list a folder inside)", lines.len()));
+                break;
+            }
+            lines.push(line);
         }
         if lines.is_empty() {
             return Ok("There are no files.".into());
