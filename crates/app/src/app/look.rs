@@ -1,0 +1,277 @@
+//! Looking: lists, one thread, the first page, questions, runtimes.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use threadline_contract::{
+    AppThreadKey, Code, Fault, Millis, Question, ResultCode, RuntimeId, method, thread::Lifecycle,
+};
+
+use super::{App, Core};
+use crate::{
+    api::{
+        AnswerParams, Asked, AskedQuestion, Home, List, ListParams, Problems, RuntimeView,
+        Runtimes, Summary, ThreadView,
+    },
+    endpoints::LOCAL,
+    fault::internal,
+    records::{Index, cursor_of, lock},
+};
+
+const PAGE: usize = 50;
+const MOST: usize = 500;
+/// Rows of each part of the first page.
+const HOME: usize = 20;
+
+impl App {
+    /// The threads, last changed first.
+    pub fn list(&self, params: &ListParams) -> Result<List, Fault> {
+        let limit = params.limit.unwrap_or(PAGE).clamp(1, MOST);
+        let core = &self.core;
+        core.records.index(|index| {
+            let mut found: Vec<Summary> = index
+                .recent(params.archived, params.before.as_deref())?
+                .take(limit + 1)
+                .cloned()
+                .collect();
+            let more = found.len() > limit;
+            found.truncate(limit);
+            let next = found.last().filter(|_| more).map(cursor_of);
+            found.iter_mut().for_each(|s| core.with_questions(s));
+            Ok(List {
+                threads: found,
+                next,
+                problems: index.problems.clone(),
+            })
+        })
+    }
+
+    /// One thread with all of its state.
+    pub async fn show(&self, thread: &str) -> Result<ThreadView, Fault> {
+        let key = self.core.find(thread)?;
+        self.core.view(&key).await
+    }
+
+    /// The key of a thread: from its name, an unambiguous beginning of it, or the key itself.
+    pub fn find(&self, thread: &str) -> Result<AppThreadKey, Fault> {
+        self.core.find(thread)
+    }
+
+    /// What is wrong with the stored threads.
+    pub fn problems(&self) -> Problems {
+        Problems {
+            problems: self.core.records.index(|index| index.problems.clone()),
+        }
+    }
+
+    /// The first page.
+    pub async fn home(&self) -> Result<Home, Fault> {
+        let core = &self.core;
+        let today = midnight()?;
+        let (questions, unreachable) = core.questions().await;
+        core.records.index(|index| {
+            let pick = |wanted: &dyn Fn(&Summary) -> bool| -> Result<Vec<Summary>, Fault> {
+                let mut found: Vec<Summary> = index
+                    .recent(false, None)?
+                    .filter(|s| wanted(s))
+                    .take(HOME)
+                    .cloned()
+                    .collect();
+                found.iter_mut().for_each(|s| core.with_questions(s));
+                Ok(found)
+            };
+            let done = |s: &Summary| {
+                s.lifecycle_status == Lifecycle::Ready
+                    && s.last_result_code == Some(ResultCode::Success)
+                    && s.last_run_at_ms.is_some_and(|at| at >= today)
+            };
+            let files_today = index
+                .recent(false, None)?
+                .filter(|s| done(s))
+                .map(|s| s.files)
+                .sum();
+            Ok(Home {
+                questions,
+                failed: pick(&failed)?,
+                working: pick(&working)?,
+                done_today: pick(&done)?,
+                files_today,
+                unreachable,
+                problems: index.problems.clone(),
+            })
+        })
+    }
+
+    /// The questions that wait, from every bridge that is in use.
+    pub async fn questions(&self) -> Result<Asked, Fault> {
+        let (questions, unreachable) = self.core.questions().await;
+        match unreachable.first() {
+            Some(why) if questions.is_empty() => Err(Fault::new(Code::ConnectFailed, why)),
+            _ => Ok(Asked { questions }),
+        }
+    }
+
+    /// Answers a question.
+    pub async fn answer(&self, params: AnswerParams) -> Result<Question, Fault> {
+        let asked = method::AnswerParams {
+            question_id: params.question_id,
+            option_id: params.option_id,
+            text: params.text,
+        };
+        let mut failed: Option<Fault> = None;
+        for endpoint in self.core.endpoints_in_use() {
+            let bridge = self.core.endpoints.bridge(&endpoint)?;
+            match bridge
+                .call::<Question>(method::QUESTIONS_ANSWER, &asked)
+                .await
+            {
+                Ok(question) => {
+                    self.core.live_answered(&question);
+                    return Ok(question);
+                }
+                Err(trouble) => {
+                    let fault = Fault::from(trouble);
+                    let unknown = fault.code == Code::QuestionNotFound;
+                    // Another bridge may know it; a real refusal says more than "not here".
+                    if failed
+                        .as_ref()
+                        .is_none_or(|f| f.code == Code::QuestionNotFound)
+                    {
+                        failed = Some(fault.clone());
+                    }
+                    if !unknown && endpoint == LOCAL {
+                        continue;
+                    }
+                }
+            }
+        }
+        Err(failed
+            .unwrap_or_else(|| Fault::new(Code::QuestionNotFound, Code::QuestionNotFound.advice())))
+    }
+
+    /// Where turns can run.
+    pub async fn runtimes(&self) -> Result<Runtimes, Fault> {
+        let found = self.core.capabilities(LOCAL).await?;
+        let probe = |id: &str| {
+            found
+                .provider_probe_summary
+                .iter()
+                .find(|p| p.provider_id == id)
+        };
+        let providers = found
+            .provider_catalog
+            .iter()
+            .chain(&found.gateway_providers);
+        let runtimes = providers.map(|p| {
+            let state = probe(&p.provider_id);
+            RuntimeView {
+                runtime: RuntimeId::of_provider(&p.provider_id),
+                label: p.label.clone(),
+                available: state.is_some_and(|s| s.available),
+                status: state.map(|s| s.status.clone()).unwrap_or_default(),
+                max_active: p.max_active,
+                max_queued: p.max_queued,
+            }
+        });
+        Ok(Runtimes {
+            runtimes: runtimes.collect(),
+            version: found.version.clone(),
+        })
+    }
+}
+
+impl Core {
+    pub(crate) fn find(&self, text: &str) -> Result<AppThreadKey, Fault> {
+        self.records.index(|index| index.find(text))
+    }
+
+    /// A thread's record with what is known of it beside.
+    pub(crate) async fn view(&self, key: &AppThreadKey) -> Result<ThreadView, Fault> {
+        let thread = self.records.read(key).await?;
+        let live = lock(&self.live).get(key).cloned().unwrap_or_default();
+        let place = lock(&self.lanes).place(key);
+        let running = thread.lifecycle_state.status == Lifecycle::Running;
+        Ok(ThreadView {
+            thread,
+            questions: live.questions,
+            progress: live.progress.filter(|_| running),
+            queue: live
+                .queue
+                .filter(|_| running)
+                .or(place.filter(|_| !running)),
+            notice: None,
+        })
+    }
+
+    /// A thread's line in a list.
+    pub(crate) fn summary(&self, index: &Index, key: &AppThreadKey) -> Option<Summary> {
+        let mut summary = index.get(key)?.summary.clone();
+        self.with_questions(&mut summary);
+        Some(summary)
+    }
+
+    fn with_questions(&self, summary: &mut Summary) {
+        let open = lock(&self.live)
+            .get(&summary.thread_id)
+            .map_or(0, |l| l.questions.len());
+        summary.open_questions = u32::try_from(open).unwrap_or(u32::MAX);
+    }
+
+    /// The bridges with work of ours; this machine's own is always one.
+    fn endpoints_in_use(&self) -> BTreeSet<String> {
+        let mut used = BTreeSet::from([LOCAL.to_owned()]);
+        self.records.index(|index| {
+            let busy = index.entries().filter(|e| working(&e.summary));
+            used.extend(busy.map(|e| e.endpoint.clone()));
+        });
+        used
+    }
+
+    async fn questions(self: &Arc<Self>) -> (Vec<AskedQuestion>, Vec<String>) {
+        let mut questions: Vec<Question> = Vec::new();
+        let mut unreachable = Vec::new();
+        for endpoint in self.endpoints_in_use() {
+            let asked = async {
+                let bridge = self.endpoints.bridge(&endpoint)?;
+                let params = method::QuestionsParams::default();
+                let found: method::Questions = bridge.call(method::QUESTIONS_LIST, &params).await?;
+                Ok::<_, Fault>(found.questions)
+            };
+            match asked.await {
+                Ok(found) => questions.extend(found),
+                Err(fault) => unreachable.push(fault.message),
+            }
+        }
+        questions.sort_by_key(|q| q.asked_at);
+        let named = self.records.index(|index| {
+            let name = |question: Question| {
+                let thread = index.get(&question.thread_id).map(|e| &e.summary);
+                AskedQuestion {
+                    thread_name: thread.map(|t| t.name.clone()),
+                    thread_title: thread.map(|t| t.title.clone()),
+                    question,
+                }
+            };
+            questions.into_iter().map(name).collect()
+        });
+        (named, unreachable)
+    }
+}
+
+fn working(summary: &Summary) -> bool {
+    matches!(
+        summary.lifecycle_status,
+        Lifecycle::Running | Lifecycle::Queued
+    )
+}
+
+fn failed(summary: &Summary) -> bool {
+    let code = summary.last_result_code;
+    summary.lifecycle_status == Lifecycle::Ready
+        && code.is_some_and(|c| !matches!(c, ResultCode::Success | ResultCode::Aborted))
+}
+
+/// When today began, where the user is.
+fn midnight() -> Result<Millis, Fault> {
+    let start = jiff::Zoned::now().start_of_day().map_err(internal)?;
+    Ok(Millis(start.timestamp().as_millisecond()))
+}

@@ -1,0 +1,257 @@
+//! Bringing files in the background, one run of a thread after the other.
+
+use std::sync::Arc;
+
+use threadline_contract::{
+    AppThreadKey, Fault, Millis, RequestId, ResultCode, RuntimeId,
+    method::{self, TaskParams},
+    thread::{Lifecycle, SyncStatus, TaskThread},
+};
+
+use super::{App, Core, run::Run, send::lane_of};
+use crate::{
+    api::ThreadView,
+    change,
+    outbox::ToSync,
+    records::lock,
+    sync::{self, Job, Outcome},
+    verdict::{self, Told},
+    workspace,
+};
+
+impl App {
+    /// Asks for what is still missing here: the result of a run that was given up on, or files that
+    /// did not come. Returns as soon as it is known what there is to do; the rest shows as events.
+    pub async fn sync(&self, thread: &str) -> Result<ThreadView, Fault> {
+        let core = &self.core;
+        let key = core.find(thread)?;
+        let record = core.records.read(&key).await?;
+        match record.lifecycle_state.status {
+            Lifecycle::Running | Lifecycle::Queued => return core.view(&key).await,
+            Lifecycle::Ready => {}
+            Lifecycle::Archived => {
+                record
+                    .lifecycle_state
+                    .status
+                    .after(threadline_contract::thread::Move::Start)?;
+            }
+        }
+        let Some(association) = record.context_state.task_association.clone() else {
+            return Err(nothing("The thread has no run yet."));
+        };
+        if association.cancel_requested {
+            return Err(Fault::invalid(
+                "The last run was stopped, so nothing of it is brought. Send it again with retry.",
+            ));
+        }
+        let request = association.request_id;
+        let syncing = lock(&core.to_sync).contains(&request);
+        if syncing || lock(&core.running).contains_key(&key) {
+            return core.view(&key).await;
+        }
+        if association.run_id.is_none() {
+            return Err(nothing(
+                "The bridge never confirmed the last turn. Retry sends it again; nothing runs twice.",
+            ));
+        }
+        let bridge = core
+            .endpoints
+            .bridge(&record.execution_binding.endpoint_id)?;
+        let params = lookup(&record, association.run_id.clone());
+        let asked = bridge.call_value(method::TASKS_GET, &params).await;
+        let told = asked.and_then(verdict::read)?;
+        if told.snapshot.status.is_terminal() {
+            let sealed = {
+                let request = request.clone();
+                core.outbox(move |outbox| outbox.sealed(&request)).await?
+            };
+            let asked_at = sealed.map_or(Millis(0), |(sealed, _)| sealed.asked_at_ms);
+            core.apply(&key, &request, told, asked_at).await?;
+        } else {
+            core.reattach(&key, &request).await?;
+        }
+        core.view(&key).await
+    }
+}
+
+impl Core {
+    /// Goes on with a run that the thread had given up on.
+    pub(crate) async fn reattach(
+        self: &Arc<Self>,
+        key: &AppThreadKey,
+        request: &RequestId,
+    ) -> Result<(), Fault> {
+        let sealed = {
+            let request = request.clone();
+            self.outbox(move |outbox| outbox.sealed(&request)).await?
+        };
+        let (record, lane) = self
+            .records
+            .update(key, |record| {
+                change::resumed(record, request)?;
+                let mut lanes = lock(&self.lanes);
+                let lane = lanes.lane_for(key, lane_of(record));
+                lanes.lane(&lane).occupy(key);
+                Ok(lane)
+            })
+            .await?;
+        let bridge = self
+            .endpoints
+            .bridge(&record.execution_binding.endpoint_id)?;
+        let (body, asked_at) = match sealed {
+            Some((sealed, body)) => (Some(body), sealed.asked_at_ms),
+            None => (None, Millis(0)),
+        };
+        if let Some(run) = Run::of(&record, bridge, body, asked_at) {
+            let core = self.clone();
+            self.spawn(async move { core.run(lane, run).await });
+        }
+        Ok(())
+    }
+
+    /// Brings the files of a run in the background.
+    pub(crate) fn spawn_sync(self: &Arc<Self>, task: ToSync, told: Option<Told>) {
+        lock(&self.to_sync).insert(task.request_id.clone());
+        // Taken in order: the lock is fair, and asking for it begins here.
+        let turn = lock(&self.syncs)
+            .entry(task.thread_id.clone())
+            .or_default()
+            .clone();
+        let core = self.clone();
+        self.spawn(async move {
+            let guard = turn.lock().await;
+            let (key, request) = (task.thread_id.clone(), task.request_id.clone());
+            let done = core.sync_run(&task, told).await;
+            drop(guard);
+            core.release_sync(&key, turn);
+            lock(&core.to_sync).remove(&request);
+            match done {
+                Ok(code) => {
+                    if let Err(fault) = core.tidy(&request, code).await {
+                        tracing::warn!(thread = %key, "{fault}");
+                    }
+                }
+                Err(fault) => {
+                    tracing::error!(thread = %key, "The sync of {key} could not be stored: {fault}")
+                }
+            }
+            core.records.touch(&key);
+        });
+    }
+
+    async fn sync_run(
+        self: &Arc<Self>,
+        task: &ToSync,
+        told: Option<Told>,
+    ) -> Result<ResultCode, Fault> {
+        let key = &task.thread_id;
+        let record = self.records.read(key).await?;
+        let outcome = match self.bring(task, &record, told).await {
+            Ok(outcome) => outcome,
+            Err(fault) => {
+                tracing::warn!(thread = %key, code = %fault.code, "The files of {key} could not be brought: {}", fault.message);
+                Outcome::failed(&fault)
+            }
+        };
+        tracing::info!(thread = %key, files = outcome.files.len(), "Brought {} files of {key}", outcome.files.len());
+        let now = Millis::now();
+        let (_, applied) = self
+            .surely("What was brought", || {
+                self.records.update(key, |record| {
+                    Ok(change::synced(record, &task.request_id, &outcome, now))
+                })
+            })
+            .await?;
+        if !applied {
+            tracing::info!(thread = %key, "The files of an earlier run of {key} came: {:?}", outcome.status);
+        }
+        let request = task.request_id.clone();
+        self.outbox(move |outbox| outbox.synced(&request)).await?;
+        Ok(match outcome.status {
+            SyncStatus::Synced | SyncStatus::NoExportedArtifacts => ResultCode::Success,
+            _ => ResultCode::Failed,
+        })
+    }
+
+    async fn bring(
+        self: &Arc<Self>,
+        task: &ToSync,
+        record: &TaskThread,
+        told: Option<Told>,
+    ) -> Result<Outcome, Fault> {
+        let bridge = self
+            .endpoints
+            .bridge(&record.execution_binding.endpoint_id)?;
+        let params = lookup(record, Some(task.run_id.clone()));
+        let told = match told {
+            Some(told) => told,
+            None => {
+                self.records
+                    .update(&task.thread_id, |record| {
+                        change::syncing(record, &task.request_id);
+                        Ok(())
+                    })
+                    .await?;
+                sync::ask_again(&bridge, &params).await?
+            }
+        };
+        sync::bring(Job {
+            bridge,
+            thread: task.thread_id.clone(),
+            run: task.run_id.clone(),
+            workspace: workspace::path_of(&self.config.workspaces, record),
+            lookup: params,
+            told,
+            scope: Some(task.scope.clone()),
+            downloads: self.config.downloads,
+            progress: self.progress.clone(),
+        })
+        .await
+    }
+
+    fn release_sync(&self, key: &AppThreadKey, turn: Arc<tokio::sync::Mutex<()>>) {
+        let mut syncs = lock(&self.syncs);
+        drop(turn);
+        if syncs
+            .get(key)
+            .is_some_and(|turn| Arc::strong_count(turn) == 1)
+        {
+            syncs.remove(key);
+        }
+    }
+
+    /// Removes a request that ended well, unless trying it again would need it.
+    pub(crate) async fn tidy(&self, request: &RequestId, code: ResultCode) -> Result<(), Fault> {
+        if code != ResultCode::Success {
+            return Ok(());
+        }
+        let request = request.clone();
+        self.outbox(move |outbox| {
+            let needed = outbox.worth_keeping(&request)?;
+            if needed {
+                Ok(())
+            } else {
+                outbox.remove(&request)
+            }
+        })
+        .await
+    }
+}
+
+fn lookup(record: &TaskThread, run: Option<threadline_contract::RunId>) -> TaskParams {
+    let association = record.context_state.task_association.as_ref();
+    let openclaw = record.execution_binding.runtime == Some(RuntimeId::OpenClaw);
+    TaskParams {
+        app_thread_key: Some(record.thread_id.clone()),
+        openclaw_session_key: association
+            .and_then(|a| a.session_key.clone())
+            .filter(|_| openclaw),
+        run_id: run,
+        include_artifacts: Some(true),
+        ..TaskParams::default()
+    }
+}
+
+fn nothing(why: &str) -> Fault {
+    Fault::new(threadline_contract::Code::TaskNotFound, why)
+}

@@ -1,0 +1,62 @@
+//! One door for the local API: a method's name and parameters in, its result out.
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use threadline_contract::{Code, Fault};
+
+use crate::{
+    App,
+    api::{self, ListParams, NoParams, ThreadParams},
+    fault::internal,
+};
+
+impl App {
+    /// Answers one request of the local API (`POST /app/rpc`).
+    pub async fn dispatch(&self, method: &str, params: Value) -> Result<Value, Fault> {
+        let thread = |params| read::<ThreadParams>(params).map(|p| p.thread);
+        match method {
+            api::SEND => result(self.send(read(params)?).await),
+            api::RETRY => result(self.retry(read(params)?).await),
+            api::LIST => result(self.list(&read::<ListParams>(params)?)),
+            api::SHOW => result(self.show(&thread(params)?).await),
+            api::CANCEL => result(self.cancel(&thread(params)?).await),
+            api::SYNC => result(self.sync(&thread(params)?).await),
+            api::ARCHIVE => result(self.archive(&thread(params)?).await),
+            api::RESTORE => result(self.restore(&thread(params)?).await),
+            api::DELETE => result(self.delete(&thread(params)?).await),
+            api::ANSWER => result(self.answer(read(params)?).await),
+            api::QUESTIONS => {
+                read::<NoParams>(params)?;
+                result(self.questions().await)
+            }
+            api::HOME => {
+                read::<NoParams>(params)?;
+                result(self.home().await)
+            }
+            api::RUNTIMES => {
+                read::<NoParams>(params)?;
+                result(self.runtimes().await)
+            }
+            api::PROBLEMS => {
+                read::<NoParams>(params)?;
+                result(Ok(self.problems()))
+            }
+            other => Err(Fault::new(
+                Code::MethodNotFound,
+                format!(
+                    "There is no method `{other}`. There are: {}.",
+                    api::ALL.join(", ")
+                ),
+            )),
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, Fault> {
+    serde_json::from_value(params)
+        .map_err(|e| Fault::invalid(format!("The parameters are wrong: {e}.")))
+}
+
+fn result<T: Serialize>(done: Result<T, Fault>) -> Result<Value, Fault> {
+    serde_json::to_value(done?).map_err(internal)
+}

@@ -1,0 +1,27 @@
+//! From what broke to the one error that crosses a boundary.
+
+use threadline_contract::{Code, Fault};
+use threadline_files::{Error, Reason};
+
+/// A disk that does not take what it must.
+pub(crate) fn storage(e: Error) -> Fault {
+    match e.reason() {
+        Reason::NoSpace => Fault::new(
+            Code::StorageFull,
+            format!(
+                "The disk is full ({e}). Nothing half-written was kept; make room and try again."
+            ),
+        ),
+        Reason::ReadOnly | Reason::Denied => Fault::new(
+            Code::StorageReadOnly,
+            format!("The folder cannot be written ({e}). Mend its permissions and try again."),
+        ),
+        _ => internal(e),
+    }
+}
+
+/// Something of ours broke; the cause goes to the log, once, here.
+pub(crate) fn internal(cause: impl std::fmt::Display) -> Fault {
+    tracing::error!("The app broke: {cause}");
+    Fault::internal()
+}

@@ -1,0 +1,216 @@
+//! The local lane: which turns may start, which wait, and in what order. Decides; does nothing.
+//!
+//! A thread has at most one turn going on. Turns of the gateway share a lane of few places; turns of
+//! agents have one without an end, because the bridge's own queue holds them. Turns start in the
+//! order in which they were asked for, except that one whose thread is busy lets others pass.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use threadline_contract::{AppThreadKey, QueuePlace, RequestId, thread::ExecutionMode};
+
+use crate::config::LaneSize;
+
+/// What a turn that was offered may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Start now; it has its place.
+    Start,
+    /// Wait.
+    Wait,
+}
+
+/// The lane is full, and so is the queue behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// One lane.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    size: LaneSize,
+    active: HashSet<AppThreadKey>,
+    waiting: VecDeque<(AppThreadKey, RequestId)>,
+}
+
+impl Lane {
+    pub(crate) fn new(size: LaneSize) -> Self {
+        Self {
+            size,
+            active: HashSet::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// A turn wants to run.
+    pub(crate) fn offer(
+        &mut self,
+        thread: &AppThreadKey,
+        request: &RequestId,
+    ) -> Result<Place, Full> {
+        let first = self.next().is_none();
+        if first && self.free(thread) {
+            self.active.insert(thread.clone());
+            return Ok(Place::Start);
+        }
+        if self.waiting.len() >= self.size.queued {
+            return Err(Full);
+        }
+        self.wait(thread, request);
+        Ok(Place::Wait)
+    }
+
+    /// A turn that was accepted earlier waits again; it is not turned away.
+    pub(crate) fn wait(&mut self, thread: &AppThreadKey, request: &RequestId) {
+        self.waiting.push_back((thread.clone(), request.clone()));
+    }
+
+    /// A turn that started earlier goes on; it has its place whatever the size.
+    pub(crate) fn occupy(&mut self, thread: &AppThreadKey) {
+        self.active.insert(thread.clone());
+    }
+
+    /// Takes the next turn that may start now; it has its place.
+    pub(crate) fn start_next(&mut self) -> Option<(AppThreadKey, RequestId)> {
+        let (thread, request) = self.waiting.remove(self.next()?)?;
+        self.active.insert(thread.clone());
+        Some((thread, request))
+    }
+
+    /// The thread's turn is over.
+    pub(crate) fn finish(&mut self, thread: &AppThreadKey) {
+        self.active.remove(thread);
+    }
+
+    /// Drops one waiting turn.
+    pub(crate) fn retract(&mut self, request: &RequestId) {
+        self.waiting.retain(|(_, r)| r != request);
+    }
+
+    /// Drops the thread's waiting turns.
+    fn withdraw(&mut self, thread: &AppThreadKey) {
+        self.waiting.retain(|(t, _)| t != thread);
+    }
+
+    /// Where the thread's first waiting turn stands.
+    pub(crate) fn place(&self, thread: &AppThreadKey) -> Option<QueuePlace> {
+        let at = self.waiting.iter().position(|(t, _)| t == thread)?;
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Some(QueuePlace {
+            position: count(at + 1),
+            queued: count(self.waiting.len()),
+        })
+    }
+
+    fn next(&self) -> Option<usize> {
+        self.waiting.iter().position(|(t, _)| self.free(t))
+    }
+
+    fn free(&self, thread: &AppThreadKey) -> bool {
+        self.active.len() < self.size.active && !self.active.contains(thread)
+    }
+}
+
+/// Which lane a thread's turns use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LaneId {
+    /// The gateway behind one bridge.
+    Gateway(String),
+    /// All agents.
+    Agents,
+}
+
+impl LaneId {
+    pub(crate) fn of(mode: ExecutionMode, endpoint: &str) -> Self {
+        match mode {
+            ExecutionMode::Gateway => Self::Gateway(endpoint.to_owned()),
+            ExecutionMode::Agent => Self::Agents,
+        }
+    }
+}
+
+/// All lanes.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    /// What the user allows.
+    most: LaneSize,
+    lanes: HashMap<LaneId, Lane>,
+}
+
+impl Lanes {
+    pub(crate) fn new(most: LaneSize) -> Self {
+        Self {
+            most,
+            lanes: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn lane(&mut self, id: &LaneId) -> &mut Lane {
+        let size = match id {
+            LaneId::Gateway(_) => self.most,
+            LaneId::Agents => LaneSize {
+                active: usize::MAX,
+                queued: usize::MAX,
+            },
+        };
+        self.lanes
+            .entry(id.clone())
+            .or_insert_with(|| Lane::new(size))
+    }
+
+    /// The lane in which a thread's turns go on or wait, else the one that it would use. A thread
+    /// whose runtime turns out to be another's has its turns in one lane all the same.
+    pub(crate) fn lane_for(&self, thread: &AppThreadKey, otherwise: LaneId) -> LaneId {
+        let has = |lane: &Lane| {
+            lane.active.contains(thread) || lane.waiting.iter().any(|(t, _)| t == thread)
+        };
+        let found = self.lanes.iter().find(|(_, lane)| has(lane));
+        found.map_or(otherwise, |(id, _)| id.clone())
+    }
+
+    /// Drops the thread's waiting turns.
+    pub(crate) fn withdraw(&mut self, thread: &AppThreadKey) {
+        self.lanes
+            .values_mut()
+            .for_each(|lane| lane.withdraw(thread));
+    }
+
+    /// The bridge has said how large its gateway's lane is.
+    pub(crate) fn resize(&mut self, endpoint: &str, reported: LaneSize) {
+        let size = LaneSize {
+            active: self.most.active.min(reported.active).max(1),
+            queued: self.most.queued.min(reported.queued),
+        };
+        self.lane(&LaneId::Gateway(endpoint.to_owned())).size = size;
+    }
+
+    /// Takes the next turn of any lane that may start now.
+    pub(crate) fn start_next(&mut self) -> Option<(LaneId, AppThreadKey, RequestId)> {
+        self.lanes
+            .iter_mut()
+            .find_map(|(id, lane)| lane.start_next().map(|(t, r)| (id.clone(), t, r)))
+    }
+
+    /// Whether a turn of the thread is going on, in any lane.
+    pub(crate) fn busy(&self, thread: &AppThreadKey) -> bool {
+        self.lanes.values().any(|l| l.active.contains(thread))
+    }
+
+    /// Where the thread's first waiting turn stands.
+    pub(crate) fn place(&self, thread: &AppThreadKey) -> Option<QueuePlace> {
+        self.lanes.values().find_map(|l| l.place(thread))
+    }
+
+    /// The threads that wait, for telling them of their new places.
+    pub(crate) fn waiting(&self) -> Vec<AppThreadKey> {
+        let mut all: Vec<AppThreadKey> = Vec::new();
+        for (thread, _) in self.lanes.values().flat_map(|l| &l.waiting) {
+            if !all.contains(thread) {
+                all.push(thread.clone());
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+#[path = "lane_tests.rs"]
+mod tests;

@@ -1,0 +1,54 @@
+//! What the index knows about a thread: the fields of a list, and where its record stood.
+
+use serde::{Deserialize, Serialize};
+use threadline_contract::{
+    Millis,
+    thread::{ExecutionMode, TaskThread},
+};
+use threadline_files::Stamp;
+
+use crate::api::Summary;
+
+/// One thread in the index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entry {
+    #[serde(flatten)]
+    pub(crate) summary: Summary,
+    /// The bridge.
+    pub(crate) endpoint: String,
+    /// Agent or gateway.
+    pub(crate) mode: ExecutionMode,
+    /// When the last sync ended.
+    pub(crate) synced_at_ms: Option<Millis>,
+    /// The record that this was made from.
+    pub(crate) stamp: Stamp,
+}
+
+impl Entry {
+    /// Takes from a record what a list shows.
+    pub(crate) fn of(record: &TaskThread, stamp: Stamp) -> Self {
+        let context = &record.context_state;
+        Self {
+            summary: Summary {
+                thread_id: record.thread_id.clone(),
+                name: record.name.clone(),
+                title: record.title.clone(),
+                lifecycle_status: record.lifecycle_state.status,
+                last_result_code: record.lifecycle_state.last_result_code,
+                last_artifact_sync_status: context.last_artifact_sync_status,
+                runtime: record.execution_binding.runtime.clone(),
+                updated_at_ms: record.updated_at_ms,
+                last_run_at_ms: record.lifecycle_state.last_run_at_ms,
+                files: u32::try_from(context.last_artifacts.len()).unwrap_or(u32::MAX),
+                bytes: context.last_artifacts.iter().map(|f| f.size).sum(),
+                open_questions: 0,
+                queued_turns: u32::try_from(context.queued_turns.len()).unwrap_or(u32::MAX),
+            },
+            endpoint: record.execution_binding.endpoint_id.clone(),
+            mode: record.execution_binding.execution_mode,
+            synced_at_ms: context.last_artifact_sync_at_ms,
+            stamp,
+        }
+    }
+}
