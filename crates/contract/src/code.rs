@@ -128,6 +128,7 @@ codes! {
     PortInUse "PORT_IN_USE" Cli -32002 409 "Another program listens there. Choose another address with --listen.";
     ListenNotAllowed "LISTEN_NOT_ALLOWED" Cli -32602 400 "Beyond loopback needs --allow-remote and a token of yours in THREADLINE_TOKEN.";
     OwnerUnreachable "OWNER_UNREACHABLE" Cli -32002 503 "The background process does not answer. Its log says why.";
+    OutFileExists "OUT_FILE_EXISTS" Cli -32002 409 "The run's files are in the thread's folder. Choose another folder for --out, or move away what is there.";
     DatabaseTooNew "DATABASE_TOO_NEW" Cli -32002 409 "A newer Threadline made this database. Use that one, or another data folder.";
     DatabaseUnreachable "DATABASE_UNREACHABLE" Bridge -32002 503 "The database does not answer. Check its address and that it runs.";
     StorageFull "STORAGE_FULL" Bridge -32002 507 "The disk is full. Nothing half-written was kept; make room and try again.";

@@ -20,6 +20,7 @@ pub mod scope;
 pub mod snapshot;
 pub mod thread;
 pub mod turn;
+pub mod url;
 
 pub use artifact::{
     Artifact, ArtifactItem, ArtifactPath, ArtifactSet, Deliverable, EmptyReason, Missing,

@@ -2,7 +2,7 @@
 
 use rand::Rng as _;
 use threadline_artifacts::{ArtifactIdentity, Key, KeyRing, RefError};
-use threadline_contract::{Artifact, ArtifactItem, Code, Fault, Millis, RunId, SessionKey};
+use threadline_contract::{Artifact, ArtifactItem, Code, Fault, Millis, RunId, SessionKey, url};
 use threadline_runtimes::{Body, Identity};
 use threadline_store::{SigningKey, Store};
 
@@ -72,7 +72,7 @@ impl Engine {
             sha256: artifact.sha256,
         };
         let signed = self.0.keys.sign(&identity, expires);
-        let url = format!("{DOWNLOAD_PATH}?ref={}&t={expires}", url_encoded(&signed));
+        let url = format!("{DOWNLOAD_PATH}?ref={}&t={expires}", url::encoded(&signed));
         Ok(ArtifactItem {
             display_path: Some(artifact.path.to_string()),
             artifact,
@@ -117,18 +117,4 @@ impl Engine {
         };
         lane.runtime.open(&wanted).await
     }
-}
-
-/// Percent-encodes everything but the unreserved characters.
-fn url_encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(byte as char)
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
 }

@@ -9,7 +9,7 @@ use axum::{
 };
 use futures_util::stream;
 use serde::Deserialize;
-use threadline_contract::{Code, Fault};
+use threadline_contract::{Code, Fault, url};
 use threadline_engine::{Caller, Download};
 
 use crate::{
@@ -146,15 +146,6 @@ fn disposition(name: &str) -> String {
             }
         })
         .collect();
-    let encoded: String = name
-        .bytes()
-        .map(|b| {
-            if b.is_ascii_alphanumeric() || b"-_.".contains(&b) {
-                char::from(b).to_string()
-            } else {
-                format!("%{b:02X}")
-            }
-        })
-        .collect();
+    let encoded = url::encoded(name);
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }

@@ -10,7 +10,7 @@ use axum::{
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use serde_json::{Value, json};
-use threadline_contract::{Fault, SessionUpdate, method, rpc};
+use threadline_contract::{Fault, SessionUpdate, method, rpc, url};
 use threadline_engine::{Feed, FeedItem};
 use tokio_util::sync::CancellationToken;
 
@@ -181,19 +181,7 @@ fn shortened(seq: i64, body: &str) -> String {
     update.truncated = true;
     update.whole_at = Some(format!(
         "/acp/events/whole?id={seq}&threadId={}",
-        urlencode(update.thread_id.as_str())
+        url::encoded(update.thread_id.as_str())
     ));
     serde_json::to_string(&update).unwrap_or_else(|_| body.to_owned())
-}
-
-fn urlencode(text: &str) -> String {
-    text.bytes()
-        .map(|b| {
-            if b.is_ascii_alphanumeric() || b"-_.~".contains(&b) {
-                char::from(b).to_string()
-            } else {
-                format!("%{b:02X}")
-            }
-        })
-        .collect()
 }

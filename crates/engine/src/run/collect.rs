@@ -1,7 +1,5 @@
 //! The last phase: what the ended run made is brought into its scope, listed and recorded.
 
-use std::time::Duration;
-
 use threadline_artifacts::deliverables;
 use threadline_contract::{Millis, Missing, RunStatus, UpdateKind};
 use threadline_runtimes::{End, EndStatus, Manifest, Registry};
@@ -11,6 +9,7 @@ use tracing::{error, warn};
 use super::{
     drive::{Driver, Halt},
     kept::Kept,
+    patience::Patience,
     phase::{Event, Verdict, verdict},
     update,
 };
@@ -118,8 +117,10 @@ impl Driver<'_> {
 
     /// Collects, trying again when the disk or the runtime fails. The inner error is final.
     async fn gather(&self, end: &End) -> Result<Result<Manifest, String>, Halt> {
-        let mut pause = Duration::from_millis(250);
-        for attempt in 1.. {
+        let mut patience = Patience::new(250, 30);
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
             let fault = match self.runtime.collect(&self.plan, end).await {
                 Ok(manifest) => return Ok(Ok(manifest)),
                 Err(fault) => fault,
@@ -128,18 +129,8 @@ impl Driver<'_> {
             if attempt == TRIES {
                 return Ok(Err(format!("{}: {}", fault.code, fault.message)));
             }
-            if self
-                .engine
-                .stopping()
-                .run_until_cancelled(tokio::time::sleep(pause))
-                .await
-                .is_none()
-            {
-                return Err(Halt::Stopping);
-            }
-            pause = (pause * 2).min(Duration::from_secs(30));
+            patience.wait(self.engine).await?;
         }
-        unreachable!("the loop returns")
     }
 
     fn all_missing(&self) -> Vec<Missing> {

@@ -1,7 +1,5 @@
 //! The phase in which the runtime works: its frames become the log, its end becomes the record.
 
-use std::time::Duration;
-
 use threadline_contract::{Code, QuestionState};
 use threadline_runtimes::{End, Follow, Frame, Registry, Signal, Update};
 use threadline_store::NewEvent;
@@ -9,6 +7,7 @@ use tracing::warn;
 
 use super::{
     drive::{Driver, Halt},
+    patience::Patience,
     update,
 };
 
@@ -20,7 +19,7 @@ impl Driver<'_> {
     /// asked for again, so each is in the log exactly once.
     pub(super) async fn follow(&mut self) -> Result<(), Halt> {
         let run = self.plan.run_ref();
-        let mut pause = Duration::from_millis(200);
+        let mut patience = Patience::new(200, 10);
         loop {
             let after = self
                 .engine
@@ -52,16 +51,7 @@ impl Driver<'_> {
                     warn!(run.id = %self.id(), code = %fault.code, "The registry of run {} cannot be asked: {}", self.id(), fault.message)
                 }
             }
-            if self
-                .engine
-                .stopping()
-                .run_until_cancelled(tokio::time::sleep(pause))
-                .await
-                .is_none()
-            {
-                return Err(Halt::Stopping);
-            }
-            pause = (pause * 2).min(Duration::from_secs(10));
+            patience.wait(self.engine).await?;
         }
     }
 

@@ -1,10 +1,13 @@
 //! One run, from admission to its last record.
 
+mod begin;
 mod collect;
 mod drive;
+mod end;
 mod follow;
 pub(crate) mod kept;
 pub(crate) mod lane;
+mod patience;
 mod phase;
 pub(crate) mod update;
 pub(crate) mod view;

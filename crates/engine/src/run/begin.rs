@@ -1,0 +1,121 @@
+//! The first phases: a place in the lane, the run's folders, and the runtime's word that it began.
+
+use std::time::Duration;
+
+use threadline_contract::{Fault, Millis, RunStatus, UpdateKind, context};
+use threadline_runtimes::{Places, Registry};
+use threadline_store::RunChange;
+
+use super::{
+    drive::{Driver, Halt},
+    kept::Kept,
+    lane::{self, Place},
+    phase::Event,
+    update,
+};
+
+impl Driver<'_> {
+    pub(super) async fn wait_for_place(&mut self) -> Result<(), Halt> {
+        let lane = self.engine.runtime(&self.run.runtime)?;
+        let mut bell = lane.bell.subscribe();
+        let mut told = None;
+        let stopping = self.engine.stopping().clone();
+        loop {
+            if self.cancel_requested() {
+                return self
+                    .never_ran(RunStatus::Cancelled, None, "Stopped before it began.")
+                    .await;
+            }
+            {
+                let _deciding = lane.deciding.lock().await;
+                let entries = self.engine.lane_entries(&self.run.runtime).await?;
+                match lane::place(&entries, &self.run.id, self.runtime.lane()) {
+                    Place::Go => {
+                        return self
+                            .shift(Event::Admitted, RunChange::default(), vec![])
+                            .await;
+                    }
+                    Place::Wait(place) => {
+                        if told != Some(place) {
+                            let mut update = self.update(UpdateKind::Status, "queued");
+                            update.queue = Some(place);
+                            update.message = Some(update::queue_sentence(place));
+                            self.log(vec![update::logged(&update, None)?]).await?;
+                            told = Some(place);
+                        }
+                    }
+                }
+            }
+            tokio::select! {
+                _ = bell.changed() => {}
+                () = self.next_control() => self.reload().await?,
+                // Places on other nodes become free without a ring.
+                () = tokio::time::sleep(Duration::from_secs(2)) => {}
+                () = stopping.cancelled() => return Err(Halt::Stopping),
+            }
+        }
+    }
+
+    pub(super) async fn prepare(&mut self) -> Result<(), Halt> {
+        if self.cancel_requested() {
+            return self
+                .never_ran(RunStatus::Cancelled, None, "Stopped before it began.")
+                .await;
+        }
+        match self.places().await {
+            Ok(_) => {
+                self.shift(Event::Prepared, RunChange::default(), vec![])
+                    .await
+            }
+            Err(fault) => {
+                self.never_ran(RunStatus::Failed, Some(fault.code), &fault.message)
+                    .await
+            }
+        }
+    }
+
+    /// The run's folders; making them is repeatable, so a driver that takes over just asks again.
+    async fn places(&mut self) -> Result<Places, Fault> {
+        if let Some(places) = &self.places {
+            return Ok(places.clone());
+        }
+        let places = self.runtime.prepare(&self.plan).await?;
+        self.plan.prompt = context::fill(
+            &self.plan.prompt,
+            &places.work_folder,
+            &places.artifact_directory,
+        );
+        self.places = Some(places.clone());
+        Ok(places)
+    }
+
+    pub(super) async fn start(&mut self) -> Result<(), Halt> {
+        let places = self.places().await?;
+        if let Err(fault) = self.runtime.start(&self.plan, &places).await {
+            // The request may have got through although its answer did not: the registry knows.
+            return match self.runtime.ask_registry(&self.plan.run_ref()).await? {
+                Registry::NoRecord => {
+                    self.never_ran(RunStatus::Failed, Some(fault.code), &fault.message)
+                        .await
+                }
+                Registry::Running | Registry::Ended(_) => self.started(&places).await,
+            };
+        }
+        self.started(&places).await
+    }
+
+    async fn started(&mut self, places: &Places) -> Result<(), Halt> {
+        let mut update = self.update(UpdateKind::Status, "started");
+        update.status = Some(RunStatus::Running);
+        update.artifact_scope = Some(places.scope.clone());
+        let mut kept = Kept::read(self.engine.store(), &self.run.id).await?;
+        kept.artifact_directory = Some(places.artifact_directory.display().to_string());
+        let change = RunChange {
+            started_at: Some(Millis::now()),
+            turn: Some(kept.text()?),
+            ..RunChange::default()
+        };
+        self.shift(Event::Started, change, vec![update::logged(&update, None)?])
+            .await
+    }
+}

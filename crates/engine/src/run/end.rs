@@ -1,0 +1,165 @@
+//! How a run ends: once, in its registry's words.
+
+use threadline_contract::{Code, Millis, Question, QuestionState, RunStatus, UpdateKind};
+use threadline_runtimes::{End, EndStatus};
+use threadline_store::{Ended, QuestionEnd, RunChange, RunEnd};
+use tracing::{info, warn};
+
+use super::{
+    drive::{Driver, Halt},
+    phase::{Event, Verdict, verdict},
+    update,
+};
+
+impl Driver<'_> {
+    /// Records what the registry said. With declared deliverables the verdict waits for the files.
+    pub(super) async fn ended(&mut self, end: End) -> Result<(), Halt> {
+        info!(run.id = %self.run.id, end = ?end.status, "Run {} ended: {:?}", self.run.id, end.status);
+        self.withdraw_questions().await?;
+        if self.verdict_waits(&end) {
+            let update = self.update(UpdateKind::Status, "task.verifying");
+            self.end = Some(end);
+            return self
+                .shift(
+                    Event::Ended,
+                    RunChange::default(),
+                    vec![update::logged(&update, None)?],
+                )
+                .await;
+        }
+        self.record_end(
+            &end,
+            verdict(&end, self.cancel_requested(), &[]),
+            Some(Event::Ended),
+        )
+        .await?;
+        self.end = Some(end);
+        Ok(())
+    }
+
+    pub(super) fn verdict_waits(&self, end: &End) -> bool {
+        !self.plan.deliverables.is_empty() && end.status == EndStatus::Completed
+    }
+
+    /// The first confirmed end stands; a later, different one is kept as an anomaly by the store.
+    /// `event` moves the run on with the same write.
+    pub(super) async fn record_end(
+        &mut self,
+        end: &End,
+        verdict: Verdict,
+        event: Option<Event>,
+    ) -> Result<(), Halt> {
+        let phase = event.map(|e| self.next_phase(e)).transpose()?;
+        let mut update = self.update(UpdateKind::Status, "task.ended");
+        update.status = Some(verdict.status);
+        update.code = verdict.code;
+        update.message = verdict.message.clone();
+        update.usage = end.usage;
+        let record = RunEnd {
+            status: verdict.status,
+            code: verdict.code,
+            message: verdict.message,
+            text: end.text.clone(),
+            usage: end.usage,
+            missing: None,
+            ended_at: Millis::now(),
+            phase,
+        };
+        let ended = self
+            .engine
+            .store()
+            .end_run(&self.lease, record, vec![update::logged(&update, None)?])
+            .await?;
+        self.run = match ended {
+            Ended::First(run) => run,
+            Ended::Already(run) => {
+                warn!(run.id = %run.id, status = run.status.as_str(), "Run {} had ended already as {}", run.id, run.status.as_str());
+                let change = RunChange {
+                    phase,
+                    ..RunChange::default()
+                };
+                self.engine
+                    .store()
+                    .change_run(&self.lease, change, vec![])
+                    .await?
+            }
+        };
+        self.ring();
+        Ok(())
+    }
+
+    /// Ends a run that the runtime never had: there is nothing to collect.
+    pub(super) async fn never_ran(
+        &mut self,
+        status: RunStatus,
+        code: Option<Code>,
+        message: &str,
+    ) -> Result<(), Halt> {
+        let end = End {
+            status: if status == RunStatus::Cancelled {
+                EndStatus::Cancelled
+            } else {
+                EndStatus::Failed
+            },
+            code,
+            message: Some(message.to_owned()),
+            text: None,
+            usage: None,
+            wrote: vec![],
+        };
+        self.record_end(
+            &end,
+            Verdict {
+                status,
+                code,
+                message: Some(message.to_owned()),
+            },
+            None,
+        )
+        .await?;
+        let update = self.update(UpdateKind::Status, "completed");
+        let change = RunChange {
+            closed_at: Some(Millis::now()),
+            ..RunChange::default()
+        };
+        self.shift(
+            Event::NeverRan,
+            change,
+            vec![update::logged(&update, None)?],
+        )
+        .await
+    }
+
+    /// Questions of a run that has ended wait for nobody.
+    async fn withdraw_questions(&self) -> Result<(), Halt> {
+        let lost = self.engine.store().open_questions(&self.run.id).await?;
+        for question in lost {
+            self.withdraw(&question, "the run ended").await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn withdraw(&self, question: &Question, by: &str) -> Result<(), Halt> {
+        let at = Millis::now();
+        let end = QuestionEnd {
+            state: QuestionState::Withdrawn,
+            answer: None,
+            by: by.to_owned(),
+            at,
+        };
+        let closed = Question {
+            state: end.state,
+            closed_at: Some(at),
+            closed_by: Some(by.to_owned()),
+            ..question.clone()
+        };
+        let event = update::closed(&closed, at)?;
+        self.engine
+            .store()
+            .close_question(&self.run.account, &question.question_id, end, |_| {
+                vec![event]
+            })
+            .await?;
+        Ok(())
+    }
+}
