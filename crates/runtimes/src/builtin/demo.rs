@@ -21,7 +21,7 @@ use super::{
     record::Record,
     runs::{Stop, unless},
 };
-use crate::{Update, local::storage_fault};
+use crate::{TurnPlan, Update, local::storage_fault};
 
 const PLAIN: &str = "No model is configured, so this is a demonstration: it counts your words and makes three real files from them.";
 /// In a folder of the user's own, the demonstration keeps to itself.
@@ -31,7 +31,6 @@ const APART: &str = "threadline-demo";
 struct Scene {
     name: &'static str,
     begins: &'static str,
-    ends: &'static str,
     make: fn(&Words<'_>) -> String,
 }
 
@@ -39,19 +38,16 @@ const SCENES: [Scene; 3] = [
     Scene {
         name: "notes.md",
         begins: "Writing down what you asked",
-        ends: "Wrote notes.md",
         make: notes::notes,
     },
     Scene {
         name: "words.csv",
         begins: "Counting the words",
-        ends: "Wrote words.csv",
         make: notes::table,
     },
     Scene {
         name: "words.svg",
         begins: "Drawing the most frequent words",
-        ends: "Wrote words.svg",
         make: chart::chart,
     },
 ];
@@ -87,7 +83,6 @@ pub(super) async fn play(
             detail: None,
             duration_ms: took.map(|t| i64::try_from(t.elapsed().as_millis()).unwrap_or(i64::MAX)),
         };
-        let since = Instant::now();
         if stage.is_next() {
             unless(cancel, sleep(config.pause)).await?;
             let running = step(StepState::Running, scene.begins, None);
@@ -95,14 +90,15 @@ pub(super) async fn play(
         }
         if stage.is_next() {
             unless(cancel, sleep(config.pause)).await?;
+            let since = Instant::now();
             let words = own_words(&begun.plan.prompt).to_owned();
             let made = move || (scene.make)(&Words::of(&words));
             write(begun.places.work_folder.clone(), file.clone(), made).await?;
-            let done = step(StepState::Done, scene.ends, Some(since));
+            let done = step(StepState::Done, &format!("Wrote {file}"), Some(since));
             stage.show(done, Some(file)).await?;
         }
     }
-    let text = summary(own_words(&begun.plan.prompt));
+    let text = summary(&begun.plan);
     let said = Said {
         text: text.clone(),
         ..Said::default()
@@ -114,13 +110,17 @@ pub(super) async fn play(
     Ok(())
 }
 
-fn summary(words: &str) -> String {
-    let words = Words::of(words);
+fn summary(plan: &TurnPlan) -> String {
+    let words = Words::of(own_words(&plan.prompt));
+    let folder = match plan.working_directory {
+        Some(_) => format!(" in {APART}"),
+        None => String::new(),
+    };
     let most = words.counted.first().map_or(String::new(), |most| {
         format!(" The most frequent is “{}”.", most.word)
     });
     format!(
-        "I made notes.md, words.csv and words.svg from your {} ({} different).{most} \
+        "I made notes.md, words.csv and words.svg{folder} from your {} ({} different).{most} \
          With a model configured, I would do what you asked instead.",
         words::several(words.total, "word"),
         words.counted.len()

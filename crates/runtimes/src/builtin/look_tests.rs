@@ -72,3 +72,39 @@ fn a_local_server_comes_first_and_cannot_put_words_into_a_shell() {
          start again."
     );
 }
+
+#[tokio::test]
+async fn only_a_model_server_that_answers_in_time_is_found() {
+    use tokio::{io::AsyncWriteExt as _, net::TcpListener};
+    let bind = async || {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (listener, port)
+    };
+    let (listener, port) = bind().await;
+    tokio::spawn(threadline_e2e::scripted_model::serve(listener));
+    assert_eq!(
+        super::server(port, "Scripted").await,
+        Some(Server {
+            name: "Scripted",
+            port,
+            models: vec!["scripted".into()]
+        })
+    );
+    let (silent, port) = bind().await;
+    assert_eq!(super::server(port, "silent").await, None);
+    drop(silent);
+    assert_eq!(super::server(port, "closed").await, None);
+    for answer in [
+        "HTTP/1.0 200 OK\r\n\r\n<html>a shop</html>",
+        "HTTP/1.0 404 Not Found\r\n\r\n{\"data\": []}",
+        "SSH-2.0-server\r\n",
+    ] {
+        let (other, port) = bind().await;
+        tokio::spawn(async move {
+            let (mut stream, _) = other.accept().await.unwrap();
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        assert_eq!(super::server(port, "other").await, None, "{answer}");
+    }
+}
