@@ -1,0 +1,301 @@
+//! The command line, as it is typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{config::SourceFlag, exit};
+
+/// Run agent tasks, each in its own session, and bring home only files that are proven to be theirs.
+#[derive(Debug, Parser)]
+#[command(
+    name = "threadline",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    after_help = concat!(
+        "Try it, with nothing configured:\n",
+        "  threadline run \"Write a short report about rivers, with a table and a picture\"\n",
+        "  threadline up          the same in a browser\n",
+        "  threadline doctor      what is configured, and what is not in order\n",
+    ),
+    after_long_help = exit::HELP,
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) everywhere: Everywhere,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Everywhere {
+    /// Machine-readable output: one JSON object, or one per line for run, watch, retry and sync
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub(crate) json: bool,
+    /// The data folder
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
+    pub(crate) data: Option<String>,
+    /// Set anything that threadline.toml can set, above files and environment
+    #[arg(
+        long,
+        global = true,
+        value_name = "KEY=VALUE",
+        help_heading = "Everywhere"
+    )]
+    pub(crate) set: Vec<String>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a task and bring its files here
+    #[command(after_help = RUN)]
+    Run(Run),
+    /// List the threads, last changed first
+    Threads(Threads),
+    /// Show one thread: what was said, what came of it
+    Show(OneThread),
+    /// Follow a thread's run until it ends; Ctrl-C leaves it running
+    Watch(OneThread),
+    /// Answer a question
+    #[command(after_help = ANSWER)]
+    Answer(Answer),
+    /// Stop a thread's run, and drop the turns that wait
+    Cancel(OneThread),
+    /// Send a thread's last message again, as a new run
+    Retry(Retry),
+    /// Bring a result or files that are still missing here
+    Sync(OneThread),
+    /// Put a thread away
+    Archive(OneThread),
+    /// Bring an archived thread back
+    Restore(OneThread),
+    /// Remove an archived thread and the folder that was made for it
+    Delete(Delete),
+    /// Open Threadline in the browser, and serve it from here
+    Up(Up),
+    /// Serve the bridge, for a server
+    #[command(after_help = SERVE)]
+    Serve(Serve),
+    /// Check that everything is in order, and say what to do where it is not
+    Doctor,
+    /// End the background process
+    Stop,
+    /// Look at the settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// The token of this machine
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Print the version
+    Version,
+    /// The background process itself
+    #[command(hide = true)]
+    Owner,
+}
+
+const RUN: &str = "\
+Examples:
+  threadline run \"Compare the three longest rivers of Europe\"
+  threadline run --thread river-report \"Add a table of their lengths\"
+  threadline run --attach data.csv --out charts \"Draw this\"
+  threadline run --expect 'reports/*.pdf' \"Write the report as PDF\"
+  git diff | threadline run --attach - \"Review this\"
+  threadline run - < task.txt
+
+Ctrl-C asks the run to stop; pressed again it leaves, and nothing else changes.
+Leaving never stops a run: `threadline watch` goes on watching it.";
+
+const ANSWER: &str = "\
+Examples:
+  threadline answer                        what waits for an answer
+  threadline answer river-report           show the question and ask
+  threadline answer river-report 2         the second option
+  threadline answer river-report \"in blue\"";
+
+const SERVE: &str = "\
+The address is 127.0.0.1:8787 unless --listen, THREADLINE_LISTEN or server.listen says otherwise.
+Beyond this machine it takes --allow-remote and a token of your own in THREADLINE_TOKEN. There is no
+TLS here: put a proxy that has it in front.";
+
+/// `run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// What to do; `-`, or nothing at all, reads it from standard input
+    pub(crate) prompt: Option<String>,
+    /// Go on with a thread: its name, or the beginning of it
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) thread: Option<String>,
+    /// Where to run: builtin, openclaw or acp:<agent>
+    #[arg(long, short, value_name = "RUNTIME")]
+    pub(crate) runtime: Option<String>,
+    /// A file that goes with it; `-` is standard input
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
+    /// Copy the verified files there as well
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What must come back, as a path or pattern; the run counts as failed without it
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) expect: Vec<String>,
+    /// Let the agent work in this folder of yours (new threads only)
+    #[arg(long = "in", value_name = "DIR")]
+    pub(crate) work_in: Option<PathBuf>,
+    /// Begin a new session under the thread, which knows nothing of what was said before
+    #[arg(long, requires = "thread")]
+    pub(crate) new_session: bool,
+    /// Do not wait: the run goes on in the background
+    #[arg(long, short, conflicts_with = "out")]
+    pub(crate) detach: bool,
+    /// Use another bridge (new threads only); its token comes from THREADLINE_BRIDGE_TOKEN
+    #[arg(long, value_name = "URL", conflicts_with = "thread")]
+    pub(crate) bridge: Option<String>,
+}
+
+/// `threads`.
+#[derive(Debug, Args)]
+pub(crate) struct Threads {
+    /// The archived ones instead
+    #[arg(long)]
+    pub(crate) archived: bool,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) limit: u16,
+}
+
+/// A command about one thread.
+#[derive(Debug, Args)]
+pub(crate) struct OneThread {
+    /// Its name, the beginning of it, or its key
+    pub(crate) thread: String,
+}
+
+/// `answer`.
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// The thread that asks, or the question's id
+    pub(crate) question: Option<String>,
+    /// An option's number or its words, or an answer in your own words
+    pub(crate) answer: Option<String>,
+}
+
+/// `retry`.
+#[derive(Debug, Args)]
+pub(crate) struct Retry {
+    /// Its name, the beginning of it, or its key
+    pub(crate) thread: String,
+    /// Begin a new session, which knows nothing of what was said before
+    #[arg(long)]
+    pub(crate) new_session: bool,
+    /// Do not wait: the run goes on in the background
+    #[arg(long, short)]
+    pub(crate) detach: bool,
+}
+
+/// `delete`.
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// Its name, the beginning of it, or its key
+    pub(crate) thread: String,
+    /// Yes, remove it and its files for good
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// What the two servers take.
+#[derive(Debug, Args)]
+pub(crate) struct Listen {
+    /// The address to listen on
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+    /// Allow an address beyond this machine
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
+}
+
+/// `up`.
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    #[command(flatten)]
+    pub(crate) listen: Listen,
+    /// Only print the link
+    #[arg(long)]
+    pub(crate) no_open: bool,
+}
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) listen: Listen,
+}
+
+/// `config`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Every setting with its value
+    Show {
+        /// And where it was set
+        #[arg(long)]
+        origin: bool,
+    },
+}
+
+/// `token`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Print it
+    Show,
+}
+
+impl Cli {
+    /// The flags that set something.
+    pub(crate) fn settings(&self) -> Vec<SourceFlag> {
+        let flag = |flag: &str, key: &str, value: &str| SourceFlag {
+            flag: flag.into(),
+            key: key.into(),
+            value: value.into(),
+        };
+        let mut out = Vec::new();
+        for pair in &self.everywhere.set {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            out.push(flag("--set", key.trim(), value));
+        }
+        out.extend(
+            self.everywhere
+                .data
+                .iter()
+                .map(|d| flag("--data", "data", d)),
+        );
+        let listen = match &self.command {
+            Command::Up(up) => Some(&up.listen),
+            Command::Serve(serve) => Some(&serve.listen),
+            _ => None,
+        };
+        if let Some(Listen {
+            listen,
+            allow_remote,
+        }) = listen
+        {
+            out.extend(listen.iter().map(|l| flag("--listen", "server.listen", l)));
+            if *allow_remote {
+                out.push(flag("--allow-remote", "server.allow_remote", "true"));
+            }
+        }
+        if let Command::Run(Run {
+            bridge: Some(url), ..
+        }) = &self.command
+        {
+            out.push(flag("--bridge", "bridge.url", url));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+#[path = "args_tests.rs"]
+mod tests;

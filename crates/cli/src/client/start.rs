@@ -1,0 +1,212 @@
+//! Finding the owner of the data folder, or starting one in the background.
+
+use std::{
+    fs::OpenOptions,
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use threadline_app::api::{self, Home, NoParams};
+use threadline_contract::{Code, Fault};
+
+use super::{Client, Found};
+use crate::{
+    config::{Config, SourceFlag, key_named},
+    owner::{Mode, OUTRUN, Owner, Places, State, VERSION, look},
+};
+
+/// How long an owner may take until it is ready.
+const READY: Duration = Duration::from_secs(60);
+/// From when on a person is told what is being waited for.
+const TOLD: Duration = Duration::from_secs(1);
+/// How often the folder is looked at.
+const PAUSE: Duration = Duration::from_millis(15);
+/// A log over this size begins anew; one older part is kept.
+const LOG_BYTES: u64 = 8 << 20;
+/// Lines of the log that an error shows.
+const LAST_LINES: usize = 8;
+
+/// What an owner that we start must be told: the flags that set something.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Passed(pub(crate) Vec<SourceFlag>);
+
+/// The owner that is there, or a new one.
+pub(super) async fn ensure(
+    config: &Config,
+    places: &Places,
+    passed: &Passed,
+) -> Result<Box<State>, Fault> {
+    let begun = Instant::now();
+    let mut child: Option<Child> = None;
+    let mut told = false;
+    loop {
+        match look(places)? {
+            Owner::Ready(state) => return Ok(state),
+            Owner::Busy { .. } => {}
+            Owner::Nobody => match child.as_mut().map(Child::try_wait) {
+                None => child = Some(start(config, places, passed)?),
+                Some(Ok(None)) => {}
+                Some(Ok(Some(status))) => match status.code() {
+                    // Another one was quicker and has gone again since.
+                    Some(code) if code == i32::from(OUTRUN) => child = None,
+                    _ => return Err(died(places)),
+                },
+                Some(Err(e)) => return Err(unreachable(places, &e.to_string())),
+            },
+        }
+        if begun.elapsed() > READY {
+            return Err(unreachable(places, "it is not ready after a minute"));
+        }
+        if begun.elapsed() > TOLD && !told {
+            told = true;
+            eprintln!("Starting Threadline in the background …");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn start(config: &Config, places: &Places, passed: &Passed) -> Result<Child, Fault> {
+    places.make()?;
+    let failed = |e: std::io::Error| {
+        Fault::new(
+            Code::OwnerUnreachable,
+            format!("The background process could not be started: {e}."),
+        )
+    };
+    let program = std::env::current_exe().map_err(failed)?;
+    let log = open_log(&places.log()).map_err(failed)?;
+    let mut command = Command::new(program);
+    // First, so that one sees in a list of processes whose owner it is.
+    command.arg("owner").arg("--data").arg(&config.data);
+    // By the environment, which unlike the command line nobody else can read: it may be a key.
+    for (key, flag) in passed
+        .0
+        .iter()
+        .filter_map(|flag| Some((key_named(&flag.key)?, flag)))
+    {
+        for (at, variable) in key.env.iter().enumerate() {
+            match at {
+                0 => command.env(variable, &flag.value),
+                _ => command.env_remove(variable),
+            };
+        }
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log);
+    command.spawn().map_err(failed)
+}
+
+fn open_log(path: &Path) -> std::io::Result<std::fs::File> {
+    if std::fs::metadata(path).is_ok_and(|m| m.len() > LOG_BYTES) {
+        std::fs::rename(path, path.with_extension("log.1"))?;
+    }
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// The owner said why: its last line is an error of ours.
+fn died(places: &Places) -> Fault {
+    let lines = last_lines(&places.log());
+    let said = lines.last().and_then(|line| line.strip_prefix("fault: "));
+    if let Some(fault) = said.and_then(|json| serde_json::from_str::<Fault>(json).ok()) {
+        return fault;
+    }
+    unreachable(places, "it ended at once")
+}
+
+fn unreachable(places: &Places, why: &str) -> Fault {
+    let mut message = format!("The background process does not answer: {why}.");
+    for line in last_lines(&places.log()) {
+        message.push_str("\n  ");
+        message.push_str(&line);
+    }
+    message.push_str(&format!("\n  The whole log: {}", places.log().display()));
+    Fault::new(Code::OwnerUnreachable, message)
+}
+
+fn last_lines(path: &Path) -> Vec<String> {
+    let text = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(LAST_LINES);
+    lines.into_iter().skip(from).map(str::to_owned).collect()
+}
+
+/// An owner in the background that was started with other settings, or is another version, would
+/// answer this command wrongly. If it has nothing to do it makes room for a new one; otherwise the
+/// person is told. True when it was ended.
+pub(super) async fn replace_if_outdated(
+    config: &Config,
+    places: &Places,
+    state: &State,
+    token: &str,
+    client: &Client,
+) -> Result<bool, Fault> {
+    let mut other = state.differs(config, token);
+    if state.version != VERSION {
+        other.insert(
+            0,
+            format!("version ({}, and this is {VERSION})", state.version),
+        );
+    }
+    if other.is_empty() {
+        return Ok(false);
+    }
+    let found = Found {
+        state: state.clone(),
+        token: token.to_owned(),
+    };
+    let params = serde_json::json!(NoParams {});
+    let home = client.send(&found, api::HOME, &params).await.ok();
+    let idle = home
+        .and_then(|home| serde_json::from_value::<Home>(home).ok())
+        .is_some_and(|home| home.working.is_empty());
+    if state.mode == Mode::Background && idle {
+        end(places, state).await?;
+        return Ok(true);
+    }
+    let who = match state.mode {
+        Mode::Background => "The background process".to_owned(),
+        Mode::Up => format!("`threadline up` (process {})", state.pid),
+        Mode::Serve => format!("`threadline serve` (process {})", state.pid),
+    };
+    let others = other.join(", ");
+    eprintln!(
+        "note: {who} runs with another {others}. What this command sets takes effect when it is started again."
+    );
+    Ok(false)
+}
+
+/// Asks an owner to end, and waits until it has.
+pub(crate) async fn end(places: &Places, state: &State) -> Result<(), Fault> {
+    let failed = |why: String| {
+        Fault::new(
+            Code::OwnerUnreachable,
+            format!("Process {} could not be ended: {why}.", state.pid),
+        )
+    };
+    let pid = i32::try_from(state.pid).ok().and_then(Pid::from_raw);
+    let Some(pid) = pid else {
+        return Err(failed("its number is not one".into()));
+    };
+    // Only now, while the lock proves that this number is its own.
+    kill_process(pid, Signal::TERM).map_err(|e| failed(e.to_string()))?;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        match look(places)? {
+            Owner::Busy { pid } if pid == Some(state.pid) => {}
+            Owner::Ready(now) if now.pid == state.pid => {}
+            _ => return Ok(()),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err(failed("it is still there after 20 seconds".into()))
+}

@@ -1,0 +1,193 @@
+//! `answer`: which question is meant, and what the answer is.
+
+use std::io::IsTerminal as _;
+
+use jiff::tz::TimeZone;
+use threadline_app::api::{self, AnswerParams, Asked, AskedQuestion, NoParams};
+use threadline_contract::{Code, Fault, Millis, Question};
+
+use super::Context;
+use crate::{
+    args::Answer,
+    exit::Exit,
+    screen::{tables, words},
+};
+
+pub(super) async fn answer(context: &Context, args: Answer) -> Result<Exit, Fault> {
+    let client = context.client().await?;
+    let asked: Asked = client.call(api::QUESTIONS, NoParams {}).await?;
+    let (question, text) = match meant(
+        &asked.questions,
+        args.question.as_deref(),
+        args.answer.as_deref(),
+    )? {
+        Meant::All => {
+            context.print(&asked, || match asked.questions.is_empty() {
+                true => "Nothing waits for an answer.\n".into(),
+                false => tables::questions(
+                    &asked.questions,
+                    Millis::now(),
+                    &TimeZone::system(),
+                    context.out,
+                ),
+            });
+            return Ok(Exit::Done);
+        }
+        Meant::One(question, text) => (question, text),
+    };
+    let text = match text {
+        Some(text) => text.to_owned(),
+        None => typed(context, question)?,
+    };
+    let closed: Question = client
+        .call(api::ANSWER, chosen(&question.question, &text)?)
+        .await?;
+    context.print(&closed, || {
+        let said = closed.answer_text().map(words::line).unwrap_or_default();
+        match &question.thread_name {
+            Some(name) => format!(
+                "Answered: {said}\n  threadline watch {}\n",
+                words::quoted(name)
+            ),
+            None => format!("Answered: {said}\n"),
+        }
+    });
+    Ok(Exit::Done)
+}
+
+/// What `answer` was asked to do.
+#[derive(Debug, PartialEq, Eq)]
+enum Meant<'a> {
+    /// To list the questions.
+    All,
+    /// To answer this one; to ask for the answer when there is none.
+    One(&'a AskedQuestion, Option<&'a str>),
+}
+
+/// Finds the question: by its id, by its thread, or because only one waits.
+fn meant<'a>(
+    open: &'a [AskedQuestion],
+    target: Option<&'a str>,
+    text: Option<&'a str>,
+) -> Result<Meant<'a>, Fault> {
+    let Some(target) = target else {
+        return Ok(Meant::All);
+    };
+    let by_id = |q: &&AskedQuestion| q.question.question_id.as_str() == target;
+    let by_key = |q: &&AskedQuestion| q.question.thread_id.as_str() == target;
+    let by_name = |q: &&AskedQuestion| q.thread_name.as_deref() == Some(target);
+    let by_beginning = |q: &&AskedQuestion| {
+        q.thread_name
+            .as_deref()
+            .is_some_and(|n| !target.is_empty() && n.starts_with(target))
+    };
+    let exact: Vec<_> = open
+        .iter()
+        .filter(|q| by_id(q) || by_key(q) || by_name(q))
+        .collect();
+    let found = match exact.is_empty() {
+        true => open.iter().filter(by_beginning).collect(),
+        false => exact,
+    };
+    match (found.as_slice(), open, text) {
+        ([one], _, text) => Ok(Meant::One(one, text)),
+        ([], [only], None) => Ok(Meant::One(only, Some(target))),
+        ([], [], _) => Err(Fault::new(
+            Code::QuestionNotFound,
+            "Nothing waits for an answer.",
+        )),
+        ([], ..) => Err(Fault::new(
+            Code::QuestionNotFound,
+            format!(
+                "`{}` has no question that waits. `threadline answer` lists those that do.",
+                words::line(target)
+            ),
+        )),
+        (several, ..) => {
+            let mut message = format!(
+                "Several questions fit `{}`. Name one by its id:",
+                words::line(target)
+            );
+            for one in several {
+                message.push_str(&format!(
+                    "\n  {}  {}",
+                    one.question.question_id,
+                    words::short(&one.question.text, 60)
+                ));
+            }
+            Err(Fault::new(Code::ThreadAmbiguous, message))
+        }
+    }
+}
+
+fn typed(context: &Context, asked: &AskedQuestion) -> Result<String, Fault> {
+    let name = asked
+        .thread_name
+        .as_deref()
+        .unwrap_or(asked.question.question_id.as_str());
+    if context.json || !std::io::stdin().is_terminal() || !context.err.person {
+        let text = tables::ask(
+            &asked.question,
+            crate::screen::Terminal {
+                color: false,
+                ..context.err
+            },
+        );
+        return Err(Fault::invalid(format!(
+            "There is no answer: threadline answer {} \"…\"\n{}",
+            words::quoted(name),
+            text.trim_end()
+        )));
+    }
+    eprint!(
+        "{}{}",
+        tables::ask(&asked.question, context.err),
+        context.err.bold("  › ")
+    );
+    let mut line = String::new();
+    let read = std::io::stdin()
+        .read_line(&mut line)
+        .map_err(|e| Fault::invalid(format!("Nothing could be read: {e}.")))?;
+    match (read, line.trim()) {
+        (0, _) | (_, "") => Err(Fault::invalid(
+            "There is no answer, so the question still waits.",
+        )),
+        (_, text) => Ok(text.to_owned()),
+    }
+}
+
+/// What somebody typed, as an answer: an option's number, its words, or own words.
+pub(super) fn chosen(question: &Question, typed: &str) -> Result<AnswerParams, Fault> {
+    let typed = typed.trim();
+    let number = typed
+        .parse::<usize>()
+        .ok()
+        .and_then(|n| question.options.get(n.checked_sub(1)?));
+    let worded = question
+        .options
+        .iter()
+        .find(|o| o.option_id == typed || o.label.trim().eq_ignore_ascii_case(typed));
+    let answer = |option_id, text| AnswerParams {
+        question_id: question.question_id.clone(),
+        option_id,
+        text,
+    };
+    match number.or(worded) {
+        Some(option) => Ok(answer(Some(option.option_id.clone()), None)),
+        None if question.free_text || question.options.is_empty() => {
+            Ok(answer(None, Some(typed.to_owned())))
+        }
+        None => Err(Fault::new(
+            Code::QuestionOptionNotOffered,
+            format!(
+                "`{}` is not offered. Choose a number from 1 to {}.",
+                words::line(typed),
+                question.options.len()
+            ),
+        )),
+    }
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

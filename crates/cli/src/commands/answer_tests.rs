@@ -1,0 +1,83 @@
+use pretty_assertions::assert_eq;
+use threadline_contract::{AppThreadKey, QuestionId};
+
+use super::*;
+use crate::screen::fixtures::question;
+
+fn asked(id: &str, name: &str) -> AskedQuestion {
+    let mut question = question(id);
+    question.thread_id = AppThreadKey::new(format!("draft:{name}")).unwrap();
+    AskedQuestion {
+        question,
+        thread_name: Some(name.into()),
+        thread_title: None,
+    }
+}
+
+#[test]
+fn a_question_is_found_by_id_thread_or_because_it_is_the_only_one() {
+    let open = [
+        asked("q-1", "river-report"),
+        asked("q-2", "river-plan"),
+        asked("q-3", "tea"),
+    ];
+    let one = |at: usize, text| Ok(Meant::One(&open[at], text));
+    let code = |found: Result<Meant<'_>, Fault>| found.map(|_| ()).map_err(|f| f.code);
+    assert_eq!(meant(&open, None, None), Ok(Meant::All));
+    assert_eq!(meant(&open, Some("q-2"), Some("x")), one(1, Some("x")));
+    assert_eq!(meant(&open, Some("river-report"), None), one(0, None));
+    assert_eq!(meant(&open, Some("draft:tea"), None), one(2, None));
+    assert_eq!(meant(&open, Some("te"), Some("2")), one(2, Some("2")));
+    assert_eq!(
+        code(meant(&open, Some("river"), None)),
+        Err(Code::ThreadAmbiguous)
+    );
+    assert_eq!(
+        code(meant(&open, Some("moon"), None)),
+        Err(Code::QuestionNotFound)
+    );
+    assert_eq!(
+        code(meant(&open, Some(""), None)),
+        Err(Code::QuestionNotFound)
+    );
+    assert_eq!(
+        meant(&open[..1], Some("in blue"), None),
+        one(0, Some("in blue"))
+    );
+    assert_eq!(
+        code(meant(&open[..1], Some("moon"), Some("in blue"))),
+        Err(Code::QuestionNotFound)
+    );
+    assert_eq!(
+        code(meant(&[], Some("2"), None)),
+        Err(Code::QuestionNotFound)
+    );
+}
+
+#[test]
+fn an_answer_is_a_number_an_option_or_own_words() {
+    let mut question = question("q-1");
+    let params = |option: Option<&str>, text: Option<&str>| AnswerParams {
+        question_id: QuestionId::new("q-1").unwrap(),
+        option_id: option.map(str::to_owned),
+        text: text.map(str::to_owned),
+    };
+    assert_eq!(chosen(&question, " 2 "), Ok(params(Some("b"), None)));
+    assert_eq!(chosen(&question, "red"), Ok(params(Some("r"), None)));
+    assert_eq!(chosen(&question, "b"), Ok(params(Some("b"), None)));
+    assert_eq!(chosen(&question, "3"), Ok(params(None, Some("3"))));
+    assert_eq!(chosen(&question, "green"), Ok(params(None, Some("green"))));
+    question.free_text = false;
+    let refused = chosen(&question, "3").unwrap_err();
+    assert_eq!(
+        (refused.code, refused.message.as_str()),
+        (
+            Code::QuestionOptionNotOffered,
+            "`3` is not offered. Choose a number from 1 to 2."
+        )
+    );
+    assert_eq!(
+        chosen(&question, "0").unwrap_err().code,
+        Code::QuestionOptionNotOffered
+    );
+}

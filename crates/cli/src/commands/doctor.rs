@@ -1,0 +1,428 @@
+//! `doctor`: is everything in order, and what to do where it is not.
+
+use std::{
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::Path,
+    sync::Arc,
+};
+
+use serde::Serialize;
+use threadline_app::api::{self, NoParams, Problems, Runtimes};
+use threadline_contract::{Fault, Millis};
+use threadline_files::{Lock, Reason, atomic};
+use threadline_runtimes::builtin::Found;
+use threadline_store::{Store, StoreConfig};
+
+use super::Context;
+use crate::{
+    client::Client,
+    config::Config,
+    exit::Exit,
+    owner::{Mode, Owner, Places, VERSION, look, token},
+    screen::{Terminal, words},
+};
+
+/// Free bytes below which something will soon not fit, and below which nothing does.
+const SCARCE: u64 = 1 << 30;
+const NONE_LEFT: u64 = 100 << 20;
+
+/// How something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Health {
+    Ok,
+    Warn,
+    Bad,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Check {
+    what: &'static str,
+    health: Health,
+    found: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+impl Check {
+    fn ok(what: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            what,
+            health: Health::Ok,
+            found: found.into(),
+            advice: None,
+        }
+    }
+    fn warn(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            health: Health::Warn,
+            advice: Some(advice.into()),
+            ..Self::ok(what, found)
+        }
+    }
+    fn bad(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            health: Health::Bad,
+            advice: Some(advice.into()),
+            ..Self::ok(what, found)
+        }
+    }
+    fn fault(what: &'static str, fault: &Fault) -> Self {
+        Self::bad(
+            what,
+            format!("{} [{}]", words::clean(&fault.message), fault.code),
+            fault.code.advice(),
+        )
+    }
+}
+
+pub(super) async fn doctor(context: &Context) -> Result<Exit, Fault> {
+    let config = &context.config;
+    let places = Places::new(&config.data);
+    let mut checks = vec![settings(config)];
+    let folder = data_folder(places.data());
+    let usable = folder.health != Health::Bad;
+    checks.push(folder);
+    checks.extend(disk("disk of the data", places.data()));
+    checks.extend(disk("disk of the threads", &config.workspaces));
+    if usable {
+        checks.push(token_file(&places));
+        let owner = look(&places);
+        checks.push(database(config, &places, &owner).await);
+        checks.push(owner_state(&owner));
+        checks.extend(leftovers(&places, &owner));
+        checks.extend(asked(context, &owner).await);
+    }
+    checks.push(model(config));
+    let worst = checks
+        .iter()
+        .map(|c| c.health)
+        .max_by_key(|h| *h as u8)
+        .unwrap_or(Health::Ok);
+    context.print(
+        &serde_json::json!({"health": worst, "checks": checks}),
+        || told(&checks, context.out),
+    );
+    Ok(match worst {
+        Health::Ok | Health::Warn => Exit::Done,
+        Health::Bad => Exit::Failed,
+    })
+}
+
+fn told(checks: &[Check], to: Terminal) -> String {
+    let width = checks.iter().map(|c| c.what.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for check in checks {
+        let sign = match check.health {
+            Health::Ok => to.good("ok  "),
+            Health::Warn => to.warn("warn"),
+            Health::Bad => to.bad("bad "),
+        };
+        let found = check
+            .found
+            .replace('\n', &format!("\n{:1$}", "", width + 8));
+        out.push_str(&format!("{sign}  {:width$}  {found}\n", check.what));
+        if let Some(advice) = &check.advice {
+            out.push_str(&format!(
+                "{:1$}{2}\n",
+                "",
+                width + 8,
+                to.dim(&words::clean(advice))
+            ));
+        }
+    }
+    out
+}
+
+fn settings(config: &Config) -> Check {
+    let set = config
+        .shown
+        .iter()
+        .filter(|s| s.origin != crate::config::Origin::Default)
+        .count() as u64;
+    Check::ok(
+        "settings",
+        format!(
+            "{} set; `threadline config show --origin` shows where",
+            words::count(set, "value")
+        ),
+    )
+}
+
+fn data_folder(path: &Path) -> Check {
+    let what = "data folder";
+    let shown = words::clean(&path.display().to_string());
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Check::ok(what, format!("{shown} (made at the first run)"));
+        }
+        Err(e) => {
+            return Check::bad(
+                what,
+                format!("{shown}: {e}"),
+                "Mend its permissions, or choose another with THREADLINE_DATA.",
+            );
+        }
+    };
+    let mode = meta.permissions().mode() & 0o777;
+    if !meta.is_dir() {
+        return Check::bad(
+            what,
+            format!("{shown} is not a folder"),
+            "Choose another with THREADLINE_DATA.",
+        );
+    }
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return Check::bad(
+            what,
+            format!("{shown} belongs to another user"),
+            "Run as that user, or choose another with THREADLINE_DATA.",
+        );
+    }
+    if mode & 0o077 != 0 {
+        return Check::warn(
+            what,
+            format!("{shown} can be entered by others (mode {mode:o})"),
+            format!("chmod 700 {}", words::quoted(&shown)),
+        );
+    }
+    match atomic::write(path.join(".doctor"), b"", threadline_files::Access::Private) {
+        Ok(_) => {
+            let _ = std::fs::remove_file(path.join(".doctor"));
+            Check::ok(what, shown)
+        }
+        Err(e) if e.reason() == Reason::NoSpace => {
+            Check::bad(what, format!("{shown}: {e}"), "Make room.")
+        }
+        Err(e) => Check::bad(
+            what,
+            format!("{shown}: {e}"),
+            "Mend its permissions, or choose another with THREADLINE_DATA.",
+        ),
+    }
+}
+
+fn disk(what: &'static str, path: &Path) -> Option<Check> {
+    // What is not there yet will be made on the disk of the folder above it.
+    let there = path.ancestors().find(|p| p.exists())?;
+    let stat = rustix::fs::statvfs(there).ok()?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let found = format!("{} free", words::size(free));
+    Some(match free {
+        0..NONE_LEFT => Check::bad(what, found, "Make room: runs cannot store what they do."),
+        NONE_LEFT..SCARCE => Check::warn(what, found, "Make room soon."),
+        SCARCE.. => Check::ok(what, found),
+    })
+}
+
+fn token_file(places: &Places) -> Check {
+    let what = "token file";
+    match (token::read(places), std::fs::metadata(places.token())) {
+        (Ok(None), _) => Check::ok(what, "made at the first start"),
+        (Ok(Some(_)), Ok(meta)) if meta.permissions().mode() & 0o077 != 0 => {
+            let path = places.token().display().to_string();
+            Check::bad(
+                what,
+                format!(
+                    "others can read it (mode {:o})",
+                    meta.permissions().mode() & 0o777
+                ),
+                format!(
+                    "chmod 600 {}, and if somebody did read it, remove it: the next start makes a new one.",
+                    words::quoted(&path)
+                ),
+            )
+        }
+        (Ok(Some(_)), _) => Check::ok(what, "there, and private"),
+        (Err(fault), _) => Check::fault(what, &fault),
+    }
+}
+
+/// Looks into the database. One that an owner has open is looked at through the owner.
+async fn database(config: &Config, places: &Places, owner: &Result<Owner, Fault>) -> Check {
+    let what = "database";
+    let url = config.database.expose();
+    let local = url.strip_prefix("sqlite:");
+    if local.is_some_and(|path| !Path::new(path).exists()) {
+        return Check::ok(what, "made at the first start");
+    }
+    let nobody = matches!(owner, Ok(Owner::Nobody));
+    // So that nobody starts meanwhile; an owner that is there holds it, and shares the file.
+    let _lock = nobody.then(|| Lock::try_acquire(places.lock()));
+    let store = match Store::open(StoreConfig::new(url)).await {
+        Ok(store) => store,
+        Err(e) => {
+            let cause = std::error::Error::source(&e).map(ToString::to_string);
+            let fault = Fault::from(e);
+            let message = cause.map_or(fault.message.clone(), |c| {
+                format!("{} ({c})", fault.message)
+            });
+            return Check::fault(what, &Fault { message, ..fault });
+        }
+    };
+    let damage = store.damage().await;
+    let closed = store.close().await;
+    match (damage, closed) {
+        (Ok(damage), Ok(())) if damage.is_empty() => match local {
+            Some(path) => {
+                let size = std::fs::metadata(path).map_or(0, |m| m.len());
+                Check::ok(what, format!("SQLite, {}, sound", words::size(size)))
+            }
+            None => Check::ok(what, "PostgreSQL, answers"),
+        },
+        (Ok(damage), Ok(())) => Check::bad(
+            what,
+            damage.join("\n"),
+            "Put the data folder aside and restore it from a copy.",
+        ),
+        (Err(e), _) | (_, Err(e)) => Check::fault(what, &Fault::from(e)),
+    }
+}
+
+fn owner_state(owner: &Result<Owner, Fault>) -> Check {
+    let what = "background process";
+    match owner {
+        Ok(Owner::Nobody) => Check::ok(what, "none; the next command starts one"),
+        Ok(Owner::Busy { pid }) => {
+            let who = pid.map_or(String::new(), |pid| format!(" (process {pid})"));
+            Check::warn(
+                what,
+                format!("starting, or ending{who}"),
+                "Look again in a moment.",
+            )
+        }
+        Ok(Owner::Ready(state)) => {
+            let how = match state.mode {
+                Mode::Background => "in the background",
+                Mode::Up => "threadline up",
+                Mode::Serve => "threadline serve",
+            };
+            let since = words::ago(
+                Millis::now(),
+                state.started_at,
+                &jiff::tz::TimeZone::system(),
+            );
+            let found = format!(
+                "process {} ({how}), at {}, since {since}",
+                state.pid, state.url
+            );
+            match state.version == VERSION {
+                true => Check::ok(what, found),
+                false => Check::warn(
+                    what,
+                    format!("{found}, version {}", state.version),
+                    format!(
+                        "This is version {VERSION}. `threadline stop` lets the next command start it."
+                    ),
+                ),
+            }
+        }
+        Err(fault) => Check::fault(what, fault),
+    }
+}
+
+/// Background processes of this folder that do not own it: they should have ended.
+fn leftovers(places: &Places, owner: &Result<Owner, Fault>) -> Option<Check> {
+    let known = match owner {
+        Ok(Owner::Ready(state)) => Some(state.pid),
+        Ok(Owner::Busy { pid }) => *pid,
+        _ => None,
+    };
+    let mut found: Vec<u32> = Vec::new();
+    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|b| *b == 0).collect();
+        let data = places.data().as_os_str().as_encoded_bytes();
+        let ours = matches!(words.as_slice(), [_, command, flag, folder, ..] if *command == b"owner" && *flag == b"--data" && *folder == data);
+        if ours && Some(pid) != known && pid != std::process::id() {
+            found.push(pid);
+        }
+    }
+    if found.is_empty() {
+        return None;
+    }
+    let list: Vec<String> = found.iter().map(ToString::to_string).collect();
+    Some(Check::warn(
+        "left over",
+        format!(
+            "processes {} were started for this folder and do not own it",
+            list.join(", ")
+        ),
+        "They end by themselves in a moment. If not, end them with kill.",
+    ))
+}
+
+/// What only the owner knows; one is started if there is none.
+async fn asked(context: &Context, owner: &Result<Owner, Fault>) -> Vec<Check> {
+    if owner.is_err() {
+        return vec![];
+    }
+    let client = match Client::connect(Arc::clone(&context.config), context.passed.clone()).await {
+        Ok(client) => client,
+        Err(fault) => return vec![Check::fault("start", &fault)],
+    };
+    let mut out = Vec::new();
+    match client.call::<Runtimes>(api::RUNTIMES, NoParams {}).await {
+        Ok(found) => out.extend(found.runtimes.iter().map(|r| {
+            let found = format!("{}: {}", r.runtime, words::line(&r.status));
+            match r.available {
+                true => Check::ok("runtime", found),
+                false => Check::warn("runtime", found, "It takes no work now."),
+            }
+        })),
+        Err(fault) => out.push(Check::fault("runtimes", &fault)),
+    }
+    match client.call::<Problems>(api::PROBLEMS, NoParams {}).await {
+        Ok(found) if found.problems.is_empty() => {
+            out.push(Check::ok("threads", "every record can be read"))
+        }
+        Ok(found) => out.extend(found.problems.iter().map(|p| {
+            let kept = p
+                .kept
+                .as_deref()
+                .map_or("Its bytes were left as they are.".into(), |k| {
+                    format!("Its bytes are kept in {}.", words::line(k))
+                });
+            Check::warn(
+                "threads",
+                format!("{}: {}", words::line(&p.file), words::line(&p.message)),
+                kept,
+            )
+        })),
+        Err(fault) => out.push(Check::fault("threads", &fault)),
+    }
+    out
+}
+
+fn model(config: &Config) -> Check {
+    if let Some(model) = &config.model {
+        return Check::ok(
+            "model",
+            format!(
+                "{} at {}",
+                words::line(&model.model),
+                words::line(&model.url)
+            ),
+        );
+    }
+    let found = Found::of(|name| std::env::var_os(name), is_program, vec![]);
+    Check::warn(
+        "model",
+        "none, so the builtin agent only demonstrates",
+        found.line(),
+    )
+}
+
+fn is_program(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+#[path = "doctor_tests.rs"]
+mod tests;

@@ -1,0 +1,310 @@
+//! Following a run on the screen until it is over, a person leaves, or it cannot be heard any more.
+
+use std::{
+    io::{BufRead as _, IsTerminal as _},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::json;
+use threadline_app::api::{self, AppEvent, ThreadParams, ThreadView};
+use threadline_contract::{Fault, Question};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+    time::Instant,
+};
+
+use super::{Context, answer, out::Out, print_json, run::tell_end};
+use crate::{
+    client::{Client, Heard},
+    exit::Exit,
+    screen::{
+        ending,
+        live::Screen,
+        story::{Story, Which},
+        tables,
+        words::quoted,
+    },
+};
+
+/// How long the log may lag behind the result.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// What Ctrl-C does the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interrupt {
+    /// It asks the run to stop: whoever started it may.
+    Stops,
+    /// It leaves: whoever only watches may not.
+    Leaves,
+}
+
+/// What is followed, and how.
+pub(super) struct Follow<'a> {
+    pub(super) context: &'a Context,
+    pub(super) client: Arc<Client>,
+    pub(super) view: ThreadView,
+    pub(super) which: Which,
+    pub(super) after: i64,
+    pub(super) interrupt: Interrupt,
+    pub(super) out: Option<Out>,
+}
+
+/// Follows a run to its end.
+pub(super) async fn follow(follow: Follow<'_>) -> Result<Exit, Fault> {
+    let Follow {
+        context,
+        client,
+        view,
+        which,
+        after,
+        interrupt,
+        out,
+    } = follow;
+    let key = view.thread.thread_id.clone();
+    let mut events = client.events(&key, after);
+    let mut scene = Scene {
+        context,
+        client,
+        screen: Screen::new(),
+        story: Story::new(which, view.clone()),
+        latest: view.clone(),
+        lines: None,
+        interrupt,
+        stopping: false,
+    };
+    let mut ctrl_c = signal(SignalKind::interrupt())
+        .map_err(|e| Fault::invalid(format!("Signals cannot be heard: {e}.")))?;
+    scene.begin(view);
+    let mut patience: Option<Instant> = None;
+    let ended = loop {
+        let over = scene.story.is_over(&scene.latest);
+        if over && scene.story.is_told(&scene.latest) {
+            break Ok(true);
+        }
+        // A log that cannot be read any more must not hold back a result that is there.
+        let until = over.then(|| *patience.get_or_insert_with(|| Instant::now() + LAST_WORDS));
+        tokio::select! {
+            () = reached(until) => break Ok(true),
+            event = events.recv() => match event {
+                Some(Ok(Heard::Event(event))) => scene.hear(event),
+                Some(Ok(Heard::Back)) => scene.back(),
+                Some(Err(fault)) => break Err(fault),
+                // The thread was deleted while we looked.
+                None => break Ok(true),
+            },
+            line = line(&mut scene.lines) => scene.typed(line).await,
+            _ = ctrl_c.recv() => if scene.interrupted(&mut ctrl_c).await {
+                break Ok(false);
+            },
+        }
+    };
+    scene.screen.finish();
+    match ended {
+        Ok(true) => scene.end(out),
+        Ok(false) => {
+            scene.left();
+            Ok(Exit::Detached)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+async fn reached(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next line that a person types; never, when nobody is asked.
+async fn line(lines: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
+    match lines {
+        Some(lines) => lines.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+struct Scene<'a> {
+    context: &'a Context,
+    client: Arc<Client>,
+    screen: Screen,
+    story: Story,
+    /// The thread as it stands, also when it has moved on to another turn.
+    latest: ThreadView,
+    /// What a person types, once somebody was asked.
+    lines: Option<mpsc::Receiver<String>>,
+    interrupt: Interrupt,
+    stopping: bool,
+}
+
+impl Scene<'_> {
+    fn begin(&mut self, view: ThreadView) {
+        if self.context.json {
+            return print_json(&json!({"event": "accepted", "data": view}));
+        }
+        self.screen.begin(&view.thread.name);
+        let mut says = Vec::new();
+        self.story.see(view, &mut says);
+        self.tell(says);
+    }
+
+    fn hear(&mut self, event: AppEvent) {
+        if self.context.json {
+            match event.data() {
+                Ok(data) => {
+                    print_json(&json!({"event": event.name(), "id": event.id(), "data": data}))
+                }
+                Err(e) => eprintln!("error: an event could not be written as JSON: {e}"),
+            }
+        }
+        if let AppEvent::Thread(view) = &event {
+            self.latest = (**view).clone();
+        }
+        let says = self.story.hear(event);
+        if !self.context.json {
+            self.tell(says);
+        }
+    }
+
+    fn tell(&mut self, says: Vec<crate::screen::story::Say>) {
+        use crate::screen::story::Say;
+        for say in says {
+            let asked = matches!(say, Say::Asked(_));
+            let closed = matches!(say, Say::Closed(_));
+            self.screen.say(say);
+            if asked {
+                self.invite();
+            } else if closed && self.lines.is_some() && self.story.question().is_some() {
+                self.screen.prompt();
+            }
+        }
+    }
+
+    /// Lets a person answer here, or says how it is done elsewhere.
+    fn invite(&mut self) {
+        if std::io::stdin().is_terminal() && self.context.err.person {
+            if self.lines.is_none() {
+                self.lines = Some(read_lines());
+            }
+            self.screen.prompt();
+        } else {
+            let name = &self.latest.thread.name;
+            let how = tables::how_to_answer(name, self.context.err);
+            self.screen.line(how.trim_end());
+        }
+    }
+
+    async fn typed(&mut self, line: Option<String>) {
+        let Some(line) = line else {
+            // End of input: the question waits for an answer from elsewhere.
+            self.lines = None;
+            let how = tables::how_to_answer(&self.latest.thread.name, self.context.err);
+            return self.screen.line(how.trim_end());
+        };
+        let Some(question) = self.story.question().cloned() else {
+            return;
+        };
+        if line.trim().is_empty() {
+            return self.screen.prompt();
+        }
+        let answered = match answer::chosen(&question, &line) {
+            Ok(params) => self.client.call::<Question>(api::ANSWER, params).await,
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = answered {
+            self.screen
+                .line(ending::error(&fault, self.context.err).trim_end());
+            self.screen.prompt();
+        }
+    }
+
+    fn back(&mut self) {
+        if !self.context.json {
+            self.screen.line(&format!(
+                "  {}",
+                self.context
+                    .err
+                    .dim("The connection broke and stands again.")
+            ));
+        }
+    }
+
+    /// True when it is time to leave.
+    async fn interrupted(&mut self, ctrl_c: &mut Signal) -> bool {
+        if self.interrupt == Interrupt::Leaves || self.stopping {
+            return true;
+        }
+        self.stopping = true;
+        if !self.context.json {
+            self.screen
+                .line("  Asking the run to stop. Ctrl-C again leaves without waiting for it.");
+        }
+        let thread = self.latest.thread.thread_id.to_string();
+        let asked = tokio::select! {
+            asked = self.client.call::<ThreadView>(api::CANCEL, ThreadParams { thread }) => asked,
+            _ = ctrl_c.recv() => return true,
+        };
+        match asked {
+            Ok(view) => self.hear(AppEvent::Thread(Box::new(view))),
+            // It may have ended by itself meanwhile; what happens is told by its events.
+            Err(fault) => self
+                .screen
+                .line(ending::error(&fault, self.context.err).trim_end()),
+        }
+        false
+    }
+
+    fn left(&self) {
+        let name = quoted(&self.latest.thread.name);
+        if self.context.json {
+            return print_json(
+                &json!({"event": "detached", "data": {"exitCode": Exit::Detached.number()}}),
+            );
+        }
+        match self.stopping {
+            true => eprintln!(
+                "Left. The run was asked to stop; to see its end: threadline watch {name}"
+            ),
+            false => eprintln!("Left. The run goes on; to watch it: threadline watch {name}"),
+        }
+    }
+
+    fn end(mut self, out: Option<Out>) -> Result<Exit, Fault> {
+        let context = self.context;
+        let view = self.story.view();
+        let state = &view.thread.lifecycle_state;
+        let exit = Exit::of_result(
+            state.last_result_code,
+            view.thread.context_state.last_artifact_sync_status,
+        );
+        let copied = out.map_or(Ok(()), |out| out.fill(&view.thread));
+        if context.json {
+            tell_end(exit, view);
+        } else {
+            let trouble = ending::trouble(view, self.story.last_words());
+            let summary = ending::summary(view, context.out, context.home.as_deref());
+            if let Some(trouble) = trouble {
+                eprintln!("{} {trouble}\n", context.err.bad("✗"));
+            }
+            self.screen.write(&summary);
+        }
+        copied.map(|()| exit)
+    }
+}
+
+/// Lines of standard input, read by a thread of its own: nothing can wake it from a read, and the
+/// program does not wait for it.
+fn read_lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}

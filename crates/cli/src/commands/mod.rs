@@ -1,0 +1,88 @@
+//! What each command does.
+
+mod answer;
+mod doctor;
+mod follow;
+mod out;
+mod owner;
+mod run;
+mod settings;
+mod threads;
+
+use std::{io::Write as _, sync::Arc};
+
+use serde::Serialize;
+use threadline_contract::Fault;
+
+use crate::{
+    args::{Cli, Command, ConfigCommand, TokenCommand},
+    client::{Client, Passed},
+    config::Config,
+    exit::Exit,
+    screen::Terminal,
+};
+
+/// What every command has.
+pub(crate) struct Context {
+    pub(crate) config: Arc<Config>,
+    pub(crate) passed: Passed,
+    /// Speak to a program.
+    pub(crate) json: bool,
+    pub(crate) home: Option<String>,
+    pub(crate) out: Terminal,
+    pub(crate) err: Terminal,
+}
+
+impl Context {
+    async fn client(&self) -> Result<Arc<Client>, Fault> {
+        let client = Client::connect(Arc::clone(&self.config), self.passed.clone()).await?;
+        Ok(Arc::new(client))
+    }
+
+    /// Prints a result: as JSON for a program, or as it reads.
+    fn print(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
+        match self.json {
+            true => print_json(value),
+            false => print(&text()),
+        }
+    }
+}
+
+/// Writes to standard output. A reader that has gone away wants no more of it.
+pub(crate) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// One JSON object on one line.
+pub(crate) fn print_json(value: &impl Serialize) {
+    match serde_json::to_string(value) {
+        Ok(text) => print(&format!("{text}\n")),
+        Err(e) => eprintln!("error: the answer could not be written as JSON: {e}"),
+    }
+}
+
+/// Does what was asked.
+pub(crate) async fn perform(cli: Cli, context: Context) -> Result<Exit, Fault> {
+    match cli.command {
+        Command::Run(args) => run::run(&context, args).await,
+        Command::Retry(args) => run::retry(&context, args).await,
+        Command::Watch(args) => run::watch(&context, args).await,
+        Command::Sync(args) => run::sync(&context, args).await,
+        Command::Threads(args) => threads::list(&context, args).await,
+        Command::Show(args) => threads::show(&context, args).await,
+        Command::Cancel(args) => threads::cancel(&context, args).await,
+        Command::Archive(args) => threads::archive(&context, args).await,
+        Command::Restore(args) => threads::restore(&context, args).await,
+        Command::Delete(args) => threads::delete(&context, args).await,
+        Command::Answer(args) => answer::answer(&context, args).await,
+        Command::Up(args) => owner::up(&context, args).await,
+        Command::Serve(_) => owner::serve(&context).await,
+        Command::Owner => owner::background(&context).await,
+        Command::Stop => owner::stop(&context).await,
+        Command::Doctor => doctor::doctor(&context).await,
+        Command::Config(ConfigCommand::Show { origin }) => settings::config(&context, origin),
+        Command::Token(TokenCommand::Show) => settings::token(&context),
+        Command::Version => settings::version(&context),
+    }
+}

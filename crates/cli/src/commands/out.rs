@@ -1,0 +1,131 @@
+//! `run --out DIR`: the verified files once more, where the person wants them.
+
+use std::path::{Path, PathBuf};
+
+use threadline_contract::{
+    Code, Fault, Sha256,
+    thread::{SyncedFile, TaskThread},
+};
+use threadline_files::{Access, Durability, Error, Reason, Root, atomic, hash};
+
+/// The folder that files are copied to.
+pub(crate) struct Out {
+    root: Root,
+    path: PathBuf,
+}
+
+impl Out {
+    /// Opens the folder, and makes it if needed: before the run, so that nobody waits in vain.
+    pub(crate) fn open(path: &Path) -> Result<Self, Fault> {
+        let root = atomic::create_dir_all(path, Access::Shared).map_err(|e| failed(&e))?;
+        Ok(Self {
+            root,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Copies the thread's files. A file of the same name and other content is never replaced: all
+    /// of those are named, and none of the run's files is written.
+    pub(crate) fn fill(&self, thread: &TaskThread) -> Result<(), Fault> {
+        let source =
+            Root::open(&thread.workspace_binding.workspace_path).map_err(|e| failed(&e))?;
+        let files = &thread.context_state.last_artifacts;
+        let mut wanted = Vec::new();
+        let mut taken = Vec::new();
+        for file in files {
+            match self.there(file)? {
+                There::Nothing => wanted.push(file),
+                There::Same => {}
+                There::Other => taken.push(file.path.as_str()),
+            }
+        }
+        if !taken.is_empty() {
+            return Err(self.taken(&taken));
+        }
+        for file in wanted {
+            self.copy(&source, file)?;
+        }
+        Ok(())
+    }
+
+    fn there(&self, file: &SyncedFile) -> Result<There, Fault> {
+        match self.root.open_file(file.path.as_str()) {
+            Err(e) if e.reason() == Reason::NotFound => Ok(There::Nothing),
+            // A link, a folder, or something else that is not ours to replace.
+            Err(e)
+                if matches!(
+                    e.reason(),
+                    Reason::Symlink | Reason::NotRegular | Reason::NotDirectory
+                ) =>
+            {
+                Ok(There::Other)
+            }
+            Err(e) => Err(failed(&e)),
+            Ok(open) => match hash::file(&open) {
+                Ok(hash::Hashed::Stable { sha256, .. }) if Sha256(sha256) == file.sha256 => {
+                    Ok(There::Same)
+                }
+                _ => Ok(There::Other),
+            },
+        }
+    }
+
+    fn copy(&self, source: &Root, file: &SyncedFile) -> Result<(), Fault> {
+        let path = Path::new(file.path.as_str());
+        let mut from = source.open_file(path).map_err(|e| failed(&e))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = self
+            .root
+            .create_dir_all(folder, Access::Shared)
+            .map_err(|e| failed(&e))?;
+        let staged = folder
+            .stage(&mut from, Access::Shared, Durability::Now)
+            .map_err(|e| failed(&e))?;
+        let written = staged.written();
+        if Sha256(written.sha256) != file.sha256 {
+            return Err(Fault::new(
+                Code::ArtifactChanged,
+                format!(
+                    "{} has been changed in the thread's folder since it was verified, so it was not copied to {}.",
+                    file.path,
+                    self.path.display()
+                ),
+            ));
+        }
+        match staged.publish_new(&self.root, path) {
+            Ok(_) => Ok(()),
+            Err(e) if e.reason() == Reason::AlreadyExists => Err(self.taken(&[file.path.as_str()])),
+            Err(e) => Err(failed(&e)),
+        }
+    }
+
+    fn taken(&self, names: &[&str]) -> Fault {
+        let mut message = format!(
+            "{} holds other files under these names, and nothing was replaced:",
+            self.path.display()
+        );
+        for name in names {
+            message.push_str(&format!("\n  {name}"));
+        }
+        Fault::new(Code::OutFileExists, message)
+    }
+}
+
+enum There {
+    Nothing,
+    Same,
+    Other,
+}
+
+fn failed(e: &Error) -> Fault {
+    let code = match e.reason() {
+        Reason::NoSpace => Code::StorageFull,
+        Reason::ReadOnly | Reason::Denied => Code::StorageReadOnly,
+        _ => Code::InvalidRequest,
+    };
+    Fault::new(code, format!("--out: {e}."))
+}
+
+#[cfg(test)]
+#[path = "out_tests.rs"]
+mod tests;

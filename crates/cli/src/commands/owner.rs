@@ -1,0 +1,190 @@
+//! Commands about the owner itself: `up`, `serve`, `stop`, and the background process.
+
+use std::{process::Stdio, sync::Arc};
+
+use serde_json::json;
+use threadline_contract::{Code, Fault};
+
+use super::Context;
+use crate::{
+    args::Up,
+    client::{Client, end},
+    exit::Exit,
+    owner::{self, Mode, Owner, Places, Started, State, look},
+    screen::words,
+};
+
+/// The owner in the foreground, with the pages; or the pages of the one that is there.
+pub(super) async fn up(context: &Context, args: Up) -> Result<Exit, Fault> {
+    owner::allowed(&context.config.server)?;
+    let places = Places::new(&context.config.data);
+    let open = !args.no_open && !context.json && context.err.person;
+    match running(&places).await? {
+        Some(state) if state.mode == Mode::Up => {
+            let client =
+                Client::connect(Arc::clone(&context.config), context.passed.clone()).await?;
+            let link = client.entry().await?;
+            context.print(
+                &json!({"url": state.url, "link": link, "pid": state.pid}),
+                || {
+                    format!(
+                        "Threadline is up already (process {}).\n  {link}\n",
+                        state.pid
+                    )
+                },
+            );
+            if open {
+                browse(&link);
+            }
+            return Ok(Exit::Done);
+        }
+        Some(state) => make_room(context, &places, &state).await?,
+        None => {}
+    }
+    let ready = |started: &Started| {
+        let link = started.entry.clone().unwrap_or_else(|| started.url.clone());
+        context.print(&json!({"url": started.url, "link": link, "pid": std::process::id()}), || {
+            let out = context.out;
+            format!(
+                "{} Threadline is up at {}\n\n  {}\n\n{}\n",
+                out.good("●"),
+                out.bold(&started.url),
+                link,
+                out.dim("The link lets one browser in, once. Ctrl-C ends Threadline; runs go on at the next start."),
+            )
+        });
+        if open {
+            browse(&link);
+        }
+    };
+    owner::run(Arc::clone(&context.config), Mode::Up, ready)
+        .await
+        .map(|()| Exit::Done)
+}
+
+/// The owner in the foreground, for a server.
+pub(super) async fn serve(context: &Context) -> Result<Exit, Fault> {
+    owner::allowed(&context.config.server)?;
+    let places = Places::new(&context.config.data);
+    if let Some(state) = running(&places).await? {
+        make_room(context, &places, &state).await?;
+    }
+    let ready = |started: &Started| {
+        context.print(
+            &json!({"url": started.url, "pid": std::process::id()}),
+            || {
+                format!(
+                    "Threadline serves {}\nThe token is in {}\n",
+                    started.url,
+                    words::clean(&places.token().display().to_string())
+                )
+            },
+        );
+    };
+    owner::run(Arc::clone(&context.config), Mode::Serve, ready)
+        .await
+        .map(|()| Exit::Done)
+}
+
+/// The owner in the background. What goes wrong is left in the log, for whoever started it.
+pub(super) async fn background(context: &Context) -> Result<Exit, Fault> {
+    // A session of its own: closing the terminal, or Ctrl-C in it, is not for this process.
+    if let Err(e) = rustix::process::setsid() {
+        eprintln!("No session of its own: {e}");
+    }
+    // Nobody shall be kept from removing the folder that a task happened to be started in.
+    let _ = std::env::set_current_dir("/");
+    owner::run(Arc::clone(&context.config), Mode::Background, |_| {})
+        .await
+        .map(|()| Exit::Done)
+}
+
+pub(super) async fn stop(context: &Context) -> Result<Exit, Fault> {
+    let places = Places::new(&context.config.data);
+    let Some(state) = running(&places).await? else {
+        context.print(&json!({"stopped": null}), || {
+            "Nothing runs in the background.\n".into()
+        });
+        return Ok(Exit::Done);
+    };
+    if state.mode != Mode::Background {
+        return Err(in_foreground(&state));
+    }
+    end(&places, &state).await?;
+    context.print(&json!({"stopped": state.pid}), || {
+        format!(
+            "The background process ({}) has ended. Runs go on when the next command starts one.\n",
+            state.pid
+        )
+    });
+    Ok(Exit::Done)
+}
+
+/// The owner, once it is ready; waits for one that is about to be, or about to go.
+async fn running(places: &Places) -> Result<Option<Box<State>>, Fault> {
+    for _ in 0..400 {
+        match look(places)? {
+            Owner::Nobody => return Ok(None),
+            Owner::Ready(state) => return Ok(Some(state)),
+            Owner::Busy { .. } => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+        }
+    }
+    Err(Fault::new(
+        Code::OwnerUnreachable,
+        format!(
+            "Somebody holds {} and does not get ready.",
+            places.lock().display()
+        ),
+    ))
+}
+
+/// A background owner is only there because nobody else was; its runs go on here.
+async fn make_room(context: &Context, places: &Places, state: &State) -> Result<(), Fault> {
+    if state.mode != Mode::Background {
+        return Err(in_foreground(state));
+    }
+    if !context.json {
+        eprintln!(
+            "{}",
+            context.err.dim(&format!(
+                "Taking over from the background process ({}).",
+                state.pid
+            ))
+        );
+    }
+    end(places, state).await
+}
+
+fn in_foreground(state: &State) -> Fault {
+    let command = match state.mode {
+        Mode::Serve => "threadline serve",
+        Mode::Up | Mode::Background => "threadline up",
+    };
+    Fault::new(
+        Code::DataFolderInUse,
+        format!(
+            "`{command}` (process {}) owns this data folder, at {}.",
+            state.pid, state.url
+        ),
+    )
+}
+
+/// Opens a link in the person's browser. That it cannot is not worth an error: the link is printed.
+fn browse(link: &str) {
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let mut command = std::process::Command::new(program);
+    let opened = command
+        .arg(link)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if let Ok(mut child) = opened {
+        // Somebody must wait for it, or it stays behind as a dead process.
+        std::thread::spawn(move || child.wait());
+    }
+}

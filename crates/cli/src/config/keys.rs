@@ -1,0 +1,182 @@
+//! Every setting there is: its name, its environment variables, and who may set it.
+
+/// One setting.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Its name in `threadline.toml` and for `--set`.
+    pub(crate) name: &'static str,
+    /// Its environment variables; the first is the one we tell people.
+    pub(crate) env: &'static [&'static str],
+    /// Never shown.
+    pub(crate) secret: bool,
+    /// Whether the file of the folder that one happens to be in may set it. What decides who may
+    /// come in, or where agents may work, is the person's own to say: a folder can be anybody's.
+    pub(crate) by_folder: bool,
+    /// What it is, in a line.
+    pub(crate) about: &'static str,
+}
+
+const fn key(name: &'static str, env: &'static [&'static str], about: &'static str) -> Key {
+    Key {
+        name,
+        env,
+        secret: false,
+        by_folder: true,
+        about,
+    }
+}
+const fn own(name: &'static str, env: &'static [&'static str], about: &'static str) -> Key {
+    Key {
+        by_folder: false,
+        ..key(name, env, about)
+    }
+}
+const fn secret(name: &'static str, env: &'static [&'static str], about: &'static str) -> Key {
+    Key {
+        secret: true,
+        ..own(name, env, about)
+    }
+}
+
+/// Every setting, in the order of the documentation.
+pub(crate) const KEYS: [Key; 22] = [
+    key("data", &["THREADLINE_DATA"], "the data folder"),
+    key(
+        "workspaces",
+        &["THREADLINE_WORKSPACES"],
+        "where threads get their folders",
+    ),
+    own(
+        "work_roots",
+        &["THREADLINE_WORK_ROOTS"],
+        "folders beneath which `run --in` may let an agent work",
+    ),
+    key(
+        "auto_runtime",
+        &["THREADLINE_AUTO_RUNTIME"],
+        "where a task runs when nobody says",
+    ),
+    key(
+        "server.listen",
+        &["THREADLINE_LISTEN"],
+        "the address to listen on",
+    ),
+    own(
+        "server.allow_remote",
+        &["THREADLINE_ALLOW_REMOTE"],
+        "whether that may be beyond this machine",
+    ),
+    own(
+        "server.public_url",
+        &["THREADLINE_PUBLIC_URL"],
+        "how people reach the server, when not by that address",
+    ),
+    own(
+        "server.allowed_origins",
+        &["THREADLINE_ALLOWED_ORIGINS"],
+        "origins whose pages may call with a bearer token",
+    ),
+    secret(
+        "server.token",
+        &["THREADLINE_TOKEN"],
+        "a token of your own, beside the one in the token file",
+    ),
+    secret(
+        "store.url",
+        &["THREADLINE_DATABASE"],
+        "the database: sqlite:<path> or postgres://…",
+    ),
+    key(
+        "model.url",
+        &["THREADLINE_MODEL_URL"],
+        "base URL of an OpenAI-compatible endpoint",
+    ),
+    key(
+        "model.model",
+        &["THREADLINE_MODEL", "THREADLINE_MODEL_MODEL"],
+        "the model's name there",
+    ),
+    secret(
+        "model.key",
+        &["THREADLINE_MODEL_KEY"],
+        "its key, when it wants one",
+    ),
+    key(
+        "builtin.max_steps",
+        &["THREADLINE_BUILTIN_MAX_STEPS"],
+        "model calls in one turn",
+    ),
+    key(
+        "builtin.demo_pause_ms",
+        &["THREADLINE_BUILTIN_DEMO_PAUSE_MS"],
+        "how long the demonstration pauses between steps",
+    ),
+    key(
+        "lanes.builtin.max_active",
+        &["THREADLINE_BUILTIN_MAX_ACTIVE"],
+        "turns that run at once",
+    ),
+    key(
+        "lanes.builtin.max_queued",
+        &["THREADLINE_BUILTIN_MAX_QUEUED"],
+        "turns that may wait",
+    ),
+    key(
+        "bridge.url",
+        &["THREADLINE_BRIDGE"],
+        "another bridge for new threads",
+    ),
+    secret("bridge.token", &["THREADLINE_BRIDGE_TOKEN"], "its token"),
+    key(
+        "owner.idle_seconds",
+        &["THREADLINE_IDLE_SECONDS"],
+        "when an idle background process ends; 0 is never",
+    ),
+    key(
+        "log.level",
+        &["THREADLINE_LOG"],
+        "error, warn, info, debug or trace",
+    ),
+    key("log.format", &["THREADLINE_LOG_FORMAT"], "text or json"),
+];
+
+/// Finds a setting by its name.
+pub(crate) fn named(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|k| k.name == name)
+}
+
+/// Finds a setting by one of its environment variables.
+pub(crate) fn of_env(variable: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|k| k.env.contains(&variable))
+}
+
+/// What somebody may have meant.
+pub(crate) fn meant<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let most = (word.chars().count() / 3).clamp(1, 4);
+    words
+        .map(|w| (distance(word, w), w))
+        .filter(|(d, _)| *d <= most)
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, w)| w)
+}
+
+/// How many letters must be added, dropped, changed or swapped.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let same = usize::from(a[i - 1] != b[j - 1]);
+            let mut best = (rows[i - 1][j] + 1)
+                .min(row[j - 1] + 1)
+                .min(rows[i - 1][j - 1] + same);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}

@@ -1,0 +1,327 @@
+use std::path::PathBuf;
+
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+fn sources() -> Sources {
+    Sources {
+        env: env(&[("HOME", "/home/me")]),
+        cwd: "/work/project".into(),
+        ..Sources::default()
+    }
+}
+
+fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect()
+}
+
+fn own(text: &str) -> SourceFile {
+    SourceFile {
+        path: "/home/me/.config/threadline/threadline.toml".into(),
+        text: Ok(text.into()),
+        of_folder: false,
+    }
+}
+
+fn folders(text: &str) -> SourceFile {
+    SourceFile {
+        path: "/work/project/threadline.toml".into(),
+        text: Ok(text.into()),
+        of_folder: true,
+    }
+}
+
+fn flag(flag: &str, key: &str, value: &str) -> SourceFlag {
+    SourceFlag {
+        flag: flag.into(),
+        key: key.into(),
+        value: value.into(),
+    }
+}
+
+fn mistakes(sources: &Sources) -> Vec<String> {
+    let found = load(sources).expect_err("there are mistakes");
+    found
+        .iter()
+        .map(|m| format!("{}: {}", m.origin, m.message))
+        .collect()
+}
+
+#[test]
+fn nothing_needs_to_be_set() {
+    let config = load(&sources()).unwrap();
+    let want = "\
+data                      /home/me/.local/share/threadline                              default
+workspaces                /home/me/.xworkmate/threads                                   default
+work_roots                /home/me                                                      default
+auto_runtime              builtin                                                       default
+server.listen             127.0.0.1:8787                                                default
+server.allow_remote       false                                                         default
+server.public_url         (not set)                                                     default
+server.allowed_origins    http://localhost:*, http://127.0.0.1:*                        default
+server.token              (not set)                                                     default
+store.url                 sqlite:/home/me/.local/share/threadline/threadline.db         default
+model.url                 (not set)                                                     default
+model.model               (not set)                                                     default
+model.key                 (not set)                                                     default
+builtin.max_steps         40                                                            default
+builtin.demo_pause_ms     150                                                           default
+lanes.builtin.max_active  5                                                             default
+lanes.builtin.max_queued  20                                                            default
+bridge.url                (not set)                                                     default
+bridge.token              (not set)                                                     default
+owner.idle_seconds        60                                                            default
+log.level                 info                                                          default
+log.format                text                                                          default
+";
+    let squeezed = |text: &str| -> Vec<String> {
+        text.lines()
+            .map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect()
+    };
+    assert_eq!(squeezed(&show(&config, true)), squeezed(want));
+    assert!(!config.server.listen_chosen);
+    assert!(config.model.is_none());
+}
+
+#[test]
+fn the_last_word_is_the_flags() {
+    let mut sources = sources();
+    let origins = |sources: &Sources| {
+        let config = load(sources).unwrap();
+        let shown = config
+            .shown
+            .iter()
+            .find(|s| s.key == "server.listen")
+            .unwrap();
+        format!("{} {}", config.server.listen, shown.origin)
+    };
+    sources.files = vec![own("\n[server]\nlisten = \"127.0.0.1:1001\"\n")];
+    assert_eq!(
+        origins(&sources),
+        "127.0.0.1:1001 /home/me/.config/threadline/threadline.toml:3"
+    );
+    sources
+        .files
+        .push(folders("server.listen = \"127.0.0.1:1002\""));
+    assert_eq!(
+        origins(&sources),
+        "127.0.0.1:1002 /work/project/threadline.toml:1"
+    );
+    sources
+        .env
+        .extend(env(&[("THREADLINE_LISTEN", "localhost:1003")]));
+    assert_eq!(origins(&sources), "127.0.0.1:1003 THREADLINE_LISTEN");
+    sources.flags = vec![flag("--listen", "server.listen", "[::1]:1004")];
+    assert_eq!(origins(&sources), "[::1]:1004 --listen");
+    assert!(load(&sources).unwrap().server.listen_chosen);
+}
+
+#[test]
+fn all_mistakes_come_at_once_with_their_places() {
+    let mut sources = sources();
+    sources.files = vec![
+        own("auto_runtime = \"moon\"\n[sever]\nlisten = \"x\"\n[builtin]\nmax_steps = \"many\"\n"),
+        folders("work_roots = [\"/\"]\n[log]\nlevel = \"inof\"\n"),
+    ];
+    sources.env.extend(env(&[
+        ("THREADLINE_DATABASE", "mysql://root:pw@db"),
+        ("THREADLINE_MODLE_URL", "http://x"),
+        ("THREADLINE_TOKEN", "short"),
+        ("THREADLINE_TEST_POSTGRES", "not ours"),
+        ("THREADLINE_LOG_FORMAT", ""),
+    ]));
+    sources.flags = vec![
+        flag("--listen", "server.listen", "8787"),
+        flag("--set", "wat", "1"),
+    ];
+    assert_eq!(
+        mistakes(&sources),
+        [
+            "/home/me/.config/threadline/threadline.toml:1: `auto_runtime` must be openclaw, builtin or acp:<agent>, not \"moon\".",
+            "/home/me/.config/threadline/threadline.toml:3: `sever.listen` is not a setting. Did you mean `server.listen`?",
+            "/home/me/.config/threadline/threadline.toml:5: `builtin.max_steps` must be a whole number from 1 to 1000, not \"many\".",
+            "/work/project/threadline.toml:1: `work_roots` cannot be set by the file of a folder, because a folder can be anybody's. Set it in your own threadline.toml, with THREADLINE_WORK_ROOTS or with --set.",
+            "/work/project/threadline.toml:3: `log.level` must be off, error, warn, info, debug or trace, or a list such as info,threadline_engine=debug, not \"inof\".",
+            "THREADLINE_DATABASE: `store.url` must be sqlite:<path> or postgres://…, not what is set.",
+            "THREADLINE_MODLE_URL: there is no such setting. Did you mean THREADLINE_MODEL_URL?",
+            "THREADLINE_TOKEN: `server.token` must be at least 16 characters long, not what is set.",
+            "--listen: `server.listen` must be an address and a port, such as 127.0.0.1:8787, [::1]:8787 or localhost:8787, not \"8787\".",
+            "--set: `wat` is not a setting. `threadline config show` lists them all.",
+        ]
+    );
+}
+
+#[test]
+fn a_broken_file_is_told_line_by_line() {
+    let mut sources = sources();
+    sources.files = vec![own("data = \n\n[server\nlisten = 5\n")];
+    let found = mistakes(&sources);
+    assert!(found.len() >= 2, "{found:?}");
+    assert!(
+        found[0].starts_with("/home/me/.config/threadline/threadline.toml:1: this is not TOML: "),
+        "{found:?}"
+    );
+    let unreadable = SourceFile {
+        text: Err("permission denied".into()),
+        ..own("")
+    };
+    sources.files = vec![unreadable];
+    assert_eq!(
+        mistakes(&sources),
+        [
+            "/home/me/.config/threadline/threadline.toml:1: the file cannot be read: permission denied"
+        ]
+    );
+}
+
+#[test]
+fn a_model_is_whole_or_not_there() {
+    let mut sources = sources();
+    sources.env.extend(env(&[
+        ("THREADLINE_MODEL_URL", "http://127.0.0.1:11434/v1/"),
+        ("THREADLINE_MODEL", "qwen3"),
+    ]));
+    let model = load(&sources).unwrap().model.unwrap();
+    assert_eq!(
+        (model.url.as_str(), model.model.as_str(), model.key),
+        ("http://127.0.0.1:11434/v1", "qwen3", None)
+    );
+
+    sources.env.remove("THREADLINE_MODEL");
+    sources
+        .env
+        .extend(env(&[("THREADLINE_MODEL_MODEL", "qwen3")]));
+    assert_eq!(load(&sources).unwrap().model.unwrap().model, "qwen3");
+    sources.env.extend(env(&[("THREADLINE_MODEL", "other")]));
+    assert_eq!(
+        mistakes(&sources),
+        [
+            "THREADLINE_MODEL_MODEL: says something else than THREADLINE_MODEL, and both mean `model.model`. Unset one."
+        ]
+    );
+
+    let mut sources = super::tests::sources();
+    sources.env.extend(env(&[("THREADLINE_MODEL_KEY", "sk-1")]));
+    assert_eq!(
+        mistakes(&sources),
+        [
+            "THREADLINE_MODEL_KEY: `model.key` is set, but `model.url` is not. Set it too (THREADLINE_MODEL_URL)."
+        ]
+    );
+}
+
+#[test]
+fn a_folder_cannot_have_keys_sent_to_itself() {
+    let mut sources = sources();
+    sources.env.extend(env(&[
+        ("THREADLINE_MODEL_KEY", "sk-1"),
+        ("THREADLINE_BRIDGE_TOKEN", "t-1"),
+    ]));
+    sources.files = vec![folders(
+        "model.url = \"https://evil.example\"\nmodel.model = \"m\"\nbridge.url = \"https://evil.example\"",
+    )];
+    assert_eq!(
+        mistakes(&sources),
+        [
+            "/work/project/threadline.toml:1: `model.url` would send your `model.key` (THREADLINE_MODEL_KEY) to an address that this folder chose. Set `model.url` yourself, beside the key.",
+            "/work/project/threadline.toml:3: `bridge.url` would send your `bridge.token` (THREADLINE_BRIDGE_TOKEN) to an address that this folder chose. Set `bridge.url` yourself, beside the key.",
+        ]
+    );
+}
+
+#[test]
+fn paths_are_relative_to_where_they_were_written() {
+    let mut sources = sources();
+    sources.files = vec![
+        own("workspaces = \"~/files\"\nwork_roots = [\"code\", \"/srv\"]"),
+        folders("data = \".threadline\""),
+    ];
+    let config = load(&sources).unwrap();
+    assert_eq!(config.data, PathBuf::from("/work/project/.threadline"));
+    assert_eq!(config.workspaces, PathBuf::from("/home/me/files"));
+    assert_eq!(
+        config.work_roots,
+        [
+            PathBuf::from("/home/me/.config/threadline/code"),
+            PathBuf::from("/srv")
+        ]
+    );
+    sources.env.extend(env(&[
+        ("THREADLINE_DATA", "d"),
+        ("THREADLINE_WORK_ROOTS", "/a:b"),
+    ]));
+    let config = load(&sources).unwrap();
+    assert_eq!(config.data, PathBuf::from("/work/project/d"));
+    assert_eq!(
+        config.work_roots,
+        [PathBuf::from("/a"), PathBuf::from("/work/project/b")]
+    );
+}
+
+#[test]
+fn a_machine_without_a_home_is_told_what_to_set() {
+    let mut sources = sources();
+    sources.env.clear();
+    assert_eq!(
+        mistakes(&sources),
+        [
+            "HOME: is not set, so `data` has no place. Set HOME or THREADLINE_DATA.",
+            "HOME: is not set, so `workspaces` has no place. Set HOME or THREADLINE_WORKSPACES.",
+        ]
+    );
+    sources.env = env(&[("THREADLINE_DATA", "/d"), ("THREADLINE_WORKSPACES", "/w")]);
+    assert_eq!(load(&sources).unwrap().work_roots, Vec::<PathBuf>::new());
+    sources.env = env(&[
+        ("HOME", "/h"),
+        ("XDG_DATA_HOME", "/x"),
+        ("XDG_CONFIG_HOME", "relative"),
+    ]);
+    assert_eq!(load(&sources).unwrap().data, PathBuf::from("/x/threadline"));
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let mut sources = sources();
+    sources.env.extend(env(&[
+        ("THREADLINE_TOKEN", "a-token-of-my-own"),
+        ("THREADLINE_DATABASE", "postgres://me:hunter2@db/x"),
+        ("THREADLINE_MODEL_URL", "https://m.example/v1"),
+        ("THREADLINE_MODEL", "m"),
+        ("THREADLINE_MODEL_KEY", "sk-secret"),
+    ]));
+    let config = load(&sources).unwrap();
+    let all = format!("{} {} {config:?}", show(&config, true), json(&config));
+    // What is shown is written by `show` and `json` alone; the list beneath them is not for logs.
+    for hidden in ["a-token-of-my-own", "hunter2", "sk-secret"] {
+        assert!(!all.contains(hidden), "{hidden} is in {all}");
+    }
+}
+
+#[test]
+fn a_server_beyond_this_machine_lets_nobody_into_its_folders() {
+    let mut sources = sources();
+    sources.flags = vec![flag("--listen", "server.listen", "0.0.0.0:8787")];
+    assert_eq!(load(&sources).unwrap().work_roots, Vec::<PathBuf>::new());
+}
+
+#[test]
+fn every_setting_is_documented() {
+    let page = include_str!("../../../../docs/configuration.md");
+    for key in &KEYS {
+        let row = format!("| `{}` | `{}` |", key.name, key.env[0]);
+        assert!(
+            page.contains(&row),
+            "docs/configuration.md lacks a row that begins: {row}"
+        );
+        assert!(
+            page.contains(key.about),
+            "docs/configuration.md lacks: {}",
+            key.about
+        );
+    }
+}

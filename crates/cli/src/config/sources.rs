@@ -1,0 +1,84 @@
+//! Where settings are looked for on this machine.
+
+use std::path::{Path, PathBuf};
+
+use threadline_files::{Reason, atomic};
+
+use super::{SourceFile, SourceFlag, Sources};
+
+/// The name of our file.
+const NAME: &str = "threadline.toml";
+/// A file of settings is small; anything else is not one.
+const LARGEST: u64 = 1 << 20;
+
+impl Sources {
+    /// The home folder, if it is known.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.folder("HOME")
+    }
+
+    /// Where the data lies unless somebody says otherwise.
+    pub(crate) fn data_default(&self) -> Option<PathBuf> {
+        self.based("XDG_DATA_HOME", ".local/share")
+            .map(|base| base.join("threadline"))
+    }
+
+    fn own_file(&self) -> Option<PathBuf> {
+        self.based("XDG_CONFIG_HOME", ".config")
+            .map(|base| base.join("threadline").join(NAME))
+    }
+
+    /// A base folder: a relative one counts as unset, as its standard wants it.
+    fn based(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        self.folder(variable)
+            .or_else(|| Some(self.home()?.join(below_home)))
+    }
+
+    fn folder(&self, variable: &str) -> Option<PathBuf> {
+        let path = PathBuf::from(self.env.get(variable)?);
+        path.is_absolute().then_some(path)
+    }
+}
+
+/// Reads the environment and the files of this machine.
+pub(crate) fn gather(flags: Vec<SourceFlag>) -> std::io::Result<Sources> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((
+            name.into_string().ok()?,
+            value.to_string_lossy().into_owned(),
+        ))
+    };
+    let mut sources = Sources {
+        files: vec![],
+        env: std::env::vars_os().filter_map(text).collect(),
+        flags,
+        cwd: std::env::current_dir()?,
+    };
+    let own = sources.own_file();
+    let folders = sources.cwd.join(NAME);
+    if let Some(path) = own.as_ref() {
+        sources.files.extend(read(path, false));
+    }
+    if own.as_ref() != Some(&folders) {
+        sources.files.extend(read(&folders, true));
+    }
+    Ok(sources)
+}
+
+fn read(path: &Path, of_folder: bool) -> Option<SourceFile> {
+    let text = match atomic::read_limited(path, LARGEST) {
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()),
+        Err(e) if matches!(e.reason(), Reason::NotFound | Reason::NotDirectory) => return None,
+        // A person's own file may well be a link into a folder of dotfiles.
+        Err(e) if e.reason() == Reason::Symlink => match std::fs::read_to_string(path) {
+            Ok(text) => Ok(text),
+            Err(e) => Err(e.to_string()),
+        },
+        Err(e) => Err(e.to_string()),
+    };
+    Some(SourceFile {
+        path: path.to_owned(),
+        text,
+        of_folder,
+    })
+}

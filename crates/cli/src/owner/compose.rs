@@ -1,0 +1,304 @@
+//! Putting the parts together: lock, socket, records, runtimes, engine, app, routes; and taking them
+//! apart again in the order in which nothing is lost.
+
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    middleware::{from_fn, from_fn_with_state},
+};
+use threadline_app::{App, Config as AppConfig, Endpoint};
+use threadline_contract::{AccountId, Code, Fault, Millis};
+use threadline_engine::{Engine, EngineConfig};
+use threadline_files::{Lock, LockError};
+use threadline_runtimes::{
+    LaneSize, LocalWorkspace, Runtime,
+    builtin::{Builtin, BuiltinConfig, ModelConfig},
+};
+use threadline_server::{Bridge, Gate, GateConfig, Refusal};
+use threadline_store::{Dialect, Store, StoreConfig};
+use threadline_web::{Mint, Serving, Web};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use super::{
+    Mode, Places, State, VERSION,
+    activity::Activity,
+    listen, log,
+    state::settings,
+    stop::{Signals, unneeded},
+    storage, token,
+};
+use crate::config::Config;
+
+/// How long a lock may be held by somebody who only looks who has it.
+const LOOKERS: Duration = Duration::from_secs(1);
+/// How long the parts may take to end.
+const LAST_ORDERS: Duration = Duration::from_secs(20);
+/// How long a download link holds.
+const LINK_TTL: Duration = Duration::from_secs(60 * 60);
+/// How long a lease holds without being renewed.
+const LEASE_TTL: Duration = Duration::from_secs(30);
+
+/// An owner that is ready.
+pub(crate) struct Started {
+    /// Where it answers.
+    pub(crate) url: String,
+    /// A one-time link to its pages.
+    pub(crate) entry: Option<String>,
+}
+
+/// Owns the data folder until a signal comes or, in the background, nobody needs it any more.
+pub(crate) async fn run(
+    config: Arc<Config>,
+    mode: Mode,
+    ready: impl FnOnce(&Started),
+) -> Result<(), Fault> {
+    listen::allowed(&config.server)?;
+    let places = Places::new(&config.data);
+    places.make()?;
+    let lock = hold(&places).await?;
+    log::start(&config.log, mode)?;
+    let mut signals = Signals::listen()?;
+    let listener = listen::bind(&config.server, mode).await?;
+    let address = listener
+        .local_addr()
+        .map_err(|e| Fault::new(Code::Internal, format!("The socket has no address: {e}.")))?;
+    let url = listen::url(address);
+
+    let parts = Parts::open(&config, &places, &url).await?;
+    let stop = CancellationToken::new();
+    let activity = Activity::new();
+    let (router, web) = parts.routes(&config, mode, address, &activity, &stop);
+    let server = tokio::spawn(threadline_server::serve(listener, router, stop.clone()));
+    let state = State {
+        pid: std::process::id(),
+        url: url.clone(),
+        version: VERSION.to_owned(),
+        started_at: Millis::now(),
+        mode,
+        settings: settings(&config, &parts.token),
+    };
+    state.write(&places)?;
+    info!(mode = ?mode, version = VERSION, "Ready at {url}, data in {}", config.data.display());
+    let public = config.server.public_url.as_deref().unwrap_or(&url);
+    let entry = (mode == Mode::Up).then(|| format!("{public}{}", web.new_entry_path()));
+    ready(&Started { url, entry });
+
+    let idle = config.idle.filter(|_| mode == Mode::Background);
+    tokio::select! {
+        name = signals.next() => info!("Stopping, because {name} came"),
+        () = unneeded(idle, &activity, || parts.busy()) => info!("Stopping, because nobody needed it for a while"),
+    }
+    // New commands shall not find an owner that is about to go.
+    let _ = std::fs::remove_file(places.state());
+    stop.cancel();
+    let ending = async {
+        parts.close().await;
+        if let Err(e) = server.await {
+            error!(error = %e, "The server ended badly");
+        }
+        parts.close_store().await;
+    };
+    tokio::select! {
+        ended = tokio::time::timeout(LAST_ORDERS, ending) => if ended.is_err() {
+            error!("Not everything ended in {} seconds; what is left is taken up at the next start", LAST_ORDERS.as_secs());
+        },
+        name = signals.next() => error!("Ending at once, because {name} came again"),
+    }
+    drop(lock);
+    info!("Stopped");
+    Ok(())
+}
+
+/// Takes the folder's lock. A command that looks who owns it holds it for an instant.
+async fn hold(places: &Places) -> Result<Lock, Fault> {
+    let begun = std::time::Instant::now();
+    loop {
+        match Lock::try_acquire(places.lock()) {
+            Ok(lock) => return Ok(lock),
+            Err(LockError::Held { pid, .. }) if begun.elapsed() > LOOKERS => {
+                let who = pid.map_or("Another process".to_owned(), |pid| format!("Process {pid}"));
+                return Err(Fault::new(
+                    Code::DataFolderInUse,
+                    format!("{who} owns {}.", places.data().display()),
+                ));
+            }
+            Err(LockError::Held { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(LockError::Files(e)) => return Err(storage(e)),
+        }
+    }
+}
+
+/// What the owner is made of.
+struct Parts {
+    token: String,
+    store: Store,
+    builtin: Arc<Builtin>,
+    engine: Engine,
+    app: App,
+}
+
+impl Parts {
+    async fn open(config: &Config, places: &Places, url: &str) -> Result<Self, Fault> {
+        let token = token::read_or_make(places)?;
+        let store = Store::open(StoreConfig::new(config.database.expose()))
+            .await
+            .map_err(|e| {
+                let cause = std::error::Error::source(&e)
+                    .map(|c| format!(" ({c})"))
+                    .unwrap_or_default();
+                let fault = Fault::from(e);
+                Fault {
+                    message: format!("{}{cause}", fault.message),
+                    ..fault
+                }
+            })?;
+        let node = node(places.data());
+        store
+            .ensure_account(&AccountId::local(), Millis::now())
+            .await?;
+        token::admit(&store, &token, &format!("token file of {node}")).await?;
+        if let Some(own) = &config.server.token {
+            token::admit(&store, own.expose(), &format!("THREADLINE_TOKEN of {node}")).await?;
+        }
+        let builtin = Arc::new(Builtin::new(builtin(config, places)?)?);
+        let engine = engine_config(config, places, node);
+        let engine = Engine::open(
+            engine,
+            store.clone(),
+            vec![Arc::clone(&builtin) as Arc<dyn Runtime>],
+        )
+        .await?;
+        let bridge = Endpoint {
+            url: url.to_owned(),
+            token: Some(token.clone()),
+        };
+        let app = AppConfig::new(places.data().to_owned(), config.workspaces.clone(), bridge);
+        let app = App::open(app).await?;
+        Ok(Self {
+            token,
+            store,
+            builtin,
+            engine,
+            app,
+        })
+    }
+
+    fn routes(
+        &self,
+        config: &Config,
+        mode: Mode,
+        address: SocketAddr,
+        activity: &Activity,
+        stop: &CancellationToken,
+    ) -> (Router, Web) {
+        let store = self.store.clone();
+        let mint: Mint = Arc::new(move || {
+            let store = store.clone();
+            Box::pin(async move { token::mint(&store, "browser").await })
+        });
+        let web = Web::new(
+            Arc::new(self.app.clone()),
+            address.port(),
+            mint,
+            stop.clone(),
+        );
+        let serving = match mode {
+            Mode::Serve => Serving::ApiOnly,
+            Mode::Up | Mode::Background => Serving::Pages,
+        };
+        let open_paths = ["/health"].into_iter().chain(threadline_web::OPEN_PATHS);
+        let gate = GateConfig {
+            listen: address.to_string(),
+            port: address.port(),
+            public_url: config.server.public_url.clone(),
+            allowed_origins: config.server.allowed_origins.clone(),
+            open_paths: open_paths.map(str::to_owned).collect(),
+        };
+        let gate = Gate::new(gate, self.engine.clone());
+        let bridge = Bridge {
+            engine: self.engine.clone(),
+            stop: stop.clone(),
+        };
+        let mut router =
+            threadline_server::router(bridge).merge(threadline_web::router(web.clone(), serving));
+        if serving == Serving::ApiOnly {
+            router = router.fallback(nothing_here);
+        }
+        let router = router
+            .layer(from_fn_with_state(gate, Gate::check))
+            .layer(from_fn(threadline_web::friendly))
+            .layer(from_fn_with_state(activity.clone(), Activity::count));
+        (router, web)
+    }
+
+    /// Whether anything goes on that nobody may be looking at.
+    fn busy(&self) -> bool {
+        self.engine.active() > 0 || self.app.busy() > 0
+    }
+
+    /// Ends the work: first who asks for it, then who does it. Every run goes on at the next start.
+    async fn close(&self) {
+        if let Err(fault) = self.app.close().await {
+            error!("The app did not end well: {fault}");
+        }
+        self.engine.stop().await;
+        self.builtin.stop().await;
+    }
+
+    /// Closes the records, after the last request that may read them.
+    async fn close_store(&self) {
+        if let Err(e) = self.store.close().await {
+            error!(error = %e, "The database was not closed well: {e}");
+        }
+    }
+}
+
+async fn nothing_here() -> Refusal {
+    Refusal(Fault::new(Code::NotFound, Code::NotFound.advice()))
+}
+
+fn builtin(config: &Config, places: &Places) -> Result<BuiltinConfig, Fault> {
+    let mut builtin = BuiltinConfig::new(places.builtin(), LocalWorkspace::at(places.data())?);
+    builtin.lane = LaneSize {
+        max_active: config.builtin.max_active,
+        max_queued: config.builtin.max_queued,
+    };
+    builtin.limits.max_steps = config.builtin.max_steps;
+    builtin.pause = config.builtin.demo_pause;
+    builtin.model = config.model.as_ref().map(|model| ModelConfig {
+        url: model.url.clone(),
+        key: model.key.as_ref().map(|key| key.expose().to_owned()),
+        model: model.model.clone(),
+    });
+    Ok(builtin)
+}
+
+fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig {
+    let own = format!("sqlite:{}", places.data().join("threadline.db").display());
+    EngineConfig {
+        node,
+        // The lock proves it for the database in the folder, and for no other.
+        sole_owner: Dialect::of_url(config.database.expose()) == Some(Dialect::Sqlite)
+            && config.database.expose() == own,
+        attachments: places.attachments(),
+        work_roots: config.work_roots.clone(),
+        thread_folders: config.workspaces.clone(),
+        auto_runtime: config.auto_runtime.clone(),
+        link_ttl: LINK_TTL,
+        lease_ttl: LEASE_TTL,
+        result_wait: Duration::from_secs(10),
+        verify_wait: Duration::from_secs(5 * 60),
+    }
+}
+
+/// This owner among those that share a database: a machine can have several data folders.
+fn node(data: &Path) -> String {
+    let uname = rustix::system::uname();
+    format!(
+        "{} on {}",
+        data.display(),
+        uname.nodename().to_string_lossy()
+    )
+}

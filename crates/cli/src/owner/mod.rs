@@ -1,0 +1,20 @@
+//! The one process that owns a data folder: bridge, app and pages, behind one socket.
+
+mod activity;
+mod compose;
+mod listen;
+mod log;
+mod places;
+mod state;
+mod stop;
+pub(crate) mod token;
+
+/// How a background owner ends that found the folder owned: not an error, somebody was quicker.
+pub(crate) const OUTRUN: u8 = 75;
+
+pub(crate) use self::{
+    compose::{Started, run},
+    listen::allowed,
+    places::{Places, storage},
+    state::{Mode, Owner, State, VERSION, look},
+};

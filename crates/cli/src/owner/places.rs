@@ -1,0 +1,69 @@
+//! What lies where in the data folder.
+
+use std::path::{Path, PathBuf};
+
+use threadline_contract::{Code, Fault};
+use threadline_files::{Access, Error, Reason, atomic};
+
+/// The data folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    data: PathBuf,
+}
+
+impl Places {
+    pub(crate) fn new(data: &Path) -> Self {
+        Self {
+            data: data.to_owned(),
+        }
+    }
+
+    /// Makes the folder, for its owner's eyes alone.
+    pub(crate) fn make(&self) -> Result<(), Fault> {
+        atomic::create_dir_all(&self.data, Access::Private).map_err(storage)?;
+        Ok(())
+    }
+
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+    /// Held by the owner for as long as it lives.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.data.join("owner.lock")
+    }
+    /// Where the owner says how to reach it.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.data.join("owner.json")
+    }
+    /// What the owner in the background has to say.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.data.join("owner.log")
+    }
+    pub(crate) fn token(&self) -> PathBuf {
+        self.data.join("token")
+    }
+    /// The builtin runtime's journals.
+    pub(crate) fn builtin(&self) -> PathBuf {
+        self.data.join("builtin")
+    }
+    /// Where attachments wait for their turn.
+    pub(crate) fn attachments(&self) -> PathBuf {
+        self.data.join("attachments")
+    }
+}
+
+/// A disk that does not take what it must.
+pub(crate) fn storage(e: Error) -> Fault {
+    let code = match e.reason() {
+        Reason::NoSpace => Code::StorageFull,
+        Reason::ReadOnly | Reason::Denied => Code::StorageReadOnly,
+        // A file where a folder should be, and the like: the setting points somewhere else.
+        _ => Code::ConfigInvalid,
+    };
+    let what = match code {
+        Code::StorageFull => "The disk is full",
+        Code::StorageReadOnly => "The data folder cannot be written",
+        _ => "The data folder cannot be used",
+    };
+    Fault::new(code, format!("{what} ({e})."))
+}

@@ -1,0 +1,62 @@
+//! When an owner ends: a signal came, or nobody needs it any more.
+
+use std::time::Duration;
+
+use threadline_contract::{Code, Fault};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::activity::Activity;
+
+/// The signals that end an owner. One that a closing terminal sends is heard too, so that it ends
+/// well and not at once.
+pub(super) struct Signals {
+    term: Signal,
+    int: Signal,
+    hup: Signal,
+}
+
+impl Signals {
+    pub(super) fn listen() -> Result<Self, Fault> {
+        let hear = |kind| {
+            signal(kind)
+                .map_err(|e| Fault::new(Code::Internal, format!("Signals cannot be heard: {e}.")))
+        };
+        Ok(Self {
+            term: hear(SignalKind::terminate())?,
+            int: hear(SignalKind::interrupt())?,
+            hup: hear(SignalKind::hangup())?,
+        })
+    }
+
+    /// The name of the next one.
+    pub(super) async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.term.recv() => "SIGTERM",
+            _ = self.int.recv() => "SIGINT",
+            _ = self.hup.recv() => "SIGHUP",
+        }
+    }
+}
+
+/// Ends when nothing has gone on for so long; never, when there is no such time.
+pub(super) async fn unneeded(idle: Option<Duration>, activity: &Activity, busy: impl Fn() -> bool) {
+    let Some(idle) = idle else {
+        return std::future::pending().await;
+    };
+    loop {
+        if busy() {
+            activity.touch();
+        }
+        let since = activity.idle();
+        if since >= idle {
+            return;
+        }
+        // Often enough to see a run that began and ended between two looks: its requests were seen.
+        tokio::time::sleep((idle - since).clamp(Duration::from_millis(50), Duration::from_secs(1)))
+            .await;
+    }
+}
+
+#[cfg(test)]
+#[path = "stop_tests.rs"]
+mod tests;

@@ -1,0 +1,132 @@
+//! The token of this machine: made at first start, readable by its owner alone.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+use threadline_contract::{AccountId, Code, Fault, Millis, TokenId};
+use threadline_files::{Access, Reason, atomic};
+use threadline_store::{NewToken, Store, StoreError};
+
+use super::{Places, storage};
+
+/// A token has 43 characters; a file with much more is not one.
+const LARGEST: u64 = 1024;
+
+/// A new token: 256 random bits.
+pub(crate) fn fresh() -> String {
+    URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
+}
+
+/// Reads the token file, if there is one.
+pub(crate) fn read(places: &Places) -> Result<Option<String>, Fault> {
+    let path = places.token();
+    let bytes = match atomic::read_limited(&path, LARGEST) {
+        Ok(bytes) => bytes,
+        Err(e) if e.reason() == Reason::NotFound => return Ok(None),
+        Err(e) => return Err(storage(e)),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let token = text.trim();
+    if token.len() < 16 || token.bytes().any(|b| !b.is_ascii_graphic()) {
+        return Err(Fault::new(
+            Code::ConfigInvalid,
+            format!(
+                "{} does not hold a token. Remove it, and the next start makes a new one.",
+                path.display()
+            ),
+        ));
+    }
+    Ok(Some(token.to_owned()))
+}
+
+/// Reads the token file, or makes it. Of two who make it at once, one wins and both read that.
+pub(crate) fn read_or_make(places: &Places) -> Result<String, Fault> {
+    if let Some(token) = read(places)? {
+        keep_private(places)?;
+        return Ok(token);
+    }
+    match atomic::create(
+        places.token(),
+        format!("{}\n", fresh()).as_bytes(),
+        Access::Private,
+    ) {
+        Ok(_) => {}
+        Err(e) if e.reason() == Reason::AlreadyExists => {}
+        Err(e) => return Err(storage(e)),
+    }
+    let gone = || {
+        Fault::new(
+            Code::Internal,
+            "The token file went away while it was made. Try again.",
+        )
+    };
+    read(places)?.ok_or_else(gone)
+}
+
+fn keep_private(places: &Places) -> Result<(), Fault> {
+    let path = places.token();
+    let failed =
+        |e: std::io::Error| Fault::new(Code::StorageReadOnly, format!("{}: {e}.", path.display()));
+    let mode = std::fs::metadata(&path)
+        .map_err(failed)?
+        .permissions()
+        .mode();
+    if mode & 0o077 != 0 {
+        tracing::warn!(
+            "The token file could be read by others (mode {:o}); it is private again",
+            mode & 0o777
+        );
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Lets a token in, and what it replaces out: whoever puts a new one in its place means that the
+/// old one shall open nothing any more.
+pub(crate) async fn admit(store: &Store, token: &str, label: &str) -> Result<(), Fault> {
+    let account = AccountId::local();
+    let hash: [u8; 32] = Sha256::digest(token).into();
+    let mine = match store.token_by_hash(&hash).await? {
+        Some(record) => record.id,
+        None => add(store, &account, hash, label).await?,
+    };
+    for old in store.tokens(&account).await? {
+        if old.label == label && old.id != mine && old.revoked_at.is_none() {
+            store.revoke_token(&account, &old.id, Millis::now()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A token for one more browser.
+pub(crate) async fn mint(store: &Store, label: &str) -> Result<String, Fault> {
+    let token = fresh();
+    let hash: [u8; 32] = Sha256::digest(&token).into();
+    add(store, &AccountId::local(), hash, label).await?;
+    Ok(token)
+}
+
+async fn add(
+    store: &Store,
+    account: &AccountId,
+    hash: [u8; 32],
+    label: &str,
+) -> Result<TokenId, Fault> {
+    let id = TokenId::fresh();
+    let new = NewToken {
+        id: id.clone(),
+        account: account.clone(),
+        hash,
+        label: label.to_owned(),
+        at: Millis::now(),
+    };
+    match store.add_token(new).await {
+        Ok(()) => Ok(id),
+        Err(StoreError::Duplicate) => Err(Fault::new(
+            Code::ConfigInvalid,
+            "The token was in use before and has been replaced since, so it opens nothing any more. Choose a new one.",
+        )),
+        Err(e) => Err(e.into()),
+    }
+}

@@ -1,0 +1,337 @@
+//! What a run does, told in order: from events to things worth saying. Decides; prints nothing.
+
+use std::collections::BTreeMap;
+
+use threadline_app::api::{AppEvent, FileProgress, ThreadView};
+use threadline_contract::{
+    Progress, Question, QuestionId, QuestionState, QueuePlace, RequestId, RunId, RunStatus,
+    SessionUpdate, Stage, Step, StepState,
+    thread::{Lifecycle, SyncStatus},
+};
+
+/// Something worth saying.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Say {
+    /// What goes on now; it replaces what was going on before.
+    Doing(String),
+    /// A step ended.
+    Step(Step),
+    /// Words of the answer.
+    Text(String),
+    /// Something a person should read.
+    Note(String),
+    /// A person is asked.
+    Asked(Box<Question>),
+    /// A question ended, here or elsewhere.
+    Closed(Box<Question>),
+    /// A file came closer.
+    File(FileProgress),
+}
+
+/// Which run is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The one that this request started, and no other.
+    Of(RequestId),
+    /// Whatever the thread is doing.
+    Current,
+}
+
+/// A run being told.
+pub(crate) struct Story {
+    which: Which,
+    /// The run, once it is known.
+    run: Option<RunId>,
+    /// It has been seen to be the thread's current one.
+    began: bool,
+    /// The run's last word about itself while it was the thread's current one.
+    view: ThreadView,
+    /// What was heard of a run that is perhaps ours, and newer than what we know.
+    early: Option<(RunId, Vec<SessionUpdate>)>,
+    /// The last event of the thread's log that was heard.
+    heard: i64,
+    running: Vec<Step>,
+    asked: BTreeMap<QuestionId, Question>,
+    doing: String,
+    noticed: Option<String>,
+    /// What the run said about its end.
+    last_words: Option<String>,
+}
+
+impl Story {
+    pub(crate) fn new(which: Which, view: ThreadView) -> Self {
+        Self {
+            which,
+            run: None,
+            began: false,
+            view,
+            early: None,
+            heard: 0,
+            running: Vec::new(),
+            asked: BTreeMap::new(),
+            doing: String::new(),
+            noticed: None,
+            last_words: None,
+        }
+    }
+
+    /// What the run said about its end, if it did not succeed.
+    pub(crate) fn last_words(&self) -> Option<&str> {
+        self.last_words.as_deref()
+    }
+
+    /// The thread as it was last seen.
+    pub(crate) fn view(&self) -> &ThreadView {
+        &self.view
+    }
+
+    /// The question that waits longest.
+    pub(crate) fn question(&self) -> Option<&Question> {
+        self.asked.values().min_by_key(|q| q.asked_at)
+    }
+
+    /// What to say about an event.
+    pub(crate) fn hear(&mut self, event: AppEvent) -> Vec<Say> {
+        let mut out = Vec::new();
+        match event {
+            AppEvent::Thread(view) => self.see(*view, &mut out),
+            AppEvent::Update(id, update) => {
+                self.heard = self.heard.max(id);
+                self.update(*update, &mut out);
+            }
+            AppEvent::File(file) if self.began => out.push(Say::File(file)),
+            AppEvent::File(_) | AppEvent::Changed(_) | AppEvent::Removed(_) => {}
+        }
+        out
+    }
+
+    /// Looks at the thread's state.
+    pub(crate) fn see(&mut self, view: ThreadView, out: &mut Vec<Say>) {
+        let (ours, run) = {
+            let current = view.thread.context_state.task_association.as_ref();
+            let ours = current.is_some_and(|task| match &self.which {
+                Which::Of(request) => task.request_id == *request,
+                Which::Current => true,
+            });
+            (
+                ours,
+                current
+                    .and_then(|task| task.run_id.clone())
+                    .filter(|_| ours),
+            )
+        };
+        if let Some(notice) = &view.notice
+            && self.noticed.as_ref() != Some(notice)
+        {
+            self.noticed = Some(notice.clone());
+            out.push(Say::Note(notice.clone()));
+        }
+        if ours {
+            self.began = true;
+        } else if self.began {
+            // The thread has moved on to its next turn; ours has ended.
+            return;
+        }
+        if run.is_some() && run != self.run {
+            self.running.clear();
+            self.run = run;
+            let early = self
+                .early
+                .take()
+                .filter(|(run, _)| Some(run) == self.run.as_ref());
+            for update in early.into_iter().flat_map(|(_, updates)| updates) {
+                self.update(update, out);
+            }
+        }
+        if ours {
+            for question in &view.questions {
+                self.ask(question.clone(), out);
+            }
+        }
+        self.view = view;
+        let doing = self.going_on();
+        self.now(doing, out);
+    }
+
+    fn update(&mut self, update: SessionUpdate, out: &mut Vec<Say>) {
+        if self.run.as_ref() != Some(&update.run_id) {
+            return self.keep(update);
+        }
+        match update.event.as_str() {
+            "delta" => out.extend(update.text.filter(|t| !t.is_empty()).map(Say::Text)),
+            "task.step" => out.extend(update.step.and_then(|step| self.step(step))),
+            "task.note" => out.extend(update.message.map(Say::Note)),
+            "task.question_asked" => {
+                if let Some(question) = update.question {
+                    self.ask(question, out);
+                }
+            }
+            "task.question_closed" => {
+                if let Some(question) = update.question {
+                    self.asked.remove(&question.question_id);
+                    out.push(Say::Closed(Box::new(question)));
+                }
+            }
+            "task.ended" | "completed" => {
+                let words = update
+                    .message
+                    .filter(|_| update.status != Some(RunStatus::Completed));
+                self.last_words = words.or(self.last_words.take());
+            }
+            _ => {}
+        }
+        if let Some(progress) = update.progress {
+            self.view.progress = Some(progress);
+        }
+        self.view.queue = update.queue;
+        let doing = self.going_on();
+        self.now(doing, out);
+    }
+
+    /// Keeps news of a run whose number we may yet learn to be ours. Numbers grow with time, so only
+    /// the newest can be.
+    fn keep(&mut self, update: SessionUpdate) {
+        let settled = self.began && self.run.is_some() && self.which != Which::Current;
+        let newest = self
+            .early
+            .as_ref()
+            .map(|(run, _)| run)
+            .max(self.run.as_ref());
+        if settled || newest.is_some_and(|newest| *newest > update.run_id) {
+            return;
+        }
+        match &mut self.early {
+            Some((run, updates)) if *run == update.run_id => updates.push(update),
+            early => *early = Some((update.run_id.clone(), vec![update])),
+        }
+    }
+
+    fn ask(&mut self, question: Question, out: &mut Vec<Say>) {
+        let known = self.asked.contains_key(&question.question_id);
+        if question.state == QuestionState::Open && !known {
+            self.asked
+                .insert(question.question_id.clone(), question.clone());
+            out.push(Say::Asked(Box::new(question)));
+        }
+    }
+
+    fn step(&mut self, step: Step) -> Option<Say> {
+        self.running.retain(|s| s.step_id != step.step_id);
+        match step.state {
+            StepState::Running => {
+                self.running.push(step);
+                None
+            }
+            StepState::Done | StepState::Failed => Some(Say::Step(step)),
+        }
+    }
+
+    fn now(&mut self, doing: String, out: &mut Vec<Say>) {
+        if doing != self.doing {
+            self.doing.clone_from(&doing);
+            out.push(Say::Doing(doing));
+        }
+    }
+
+    fn going_on(&self) -> String {
+        let state = &self.view.thread;
+        if !self.began {
+            return match &self.view.queue {
+                Some(place) => waiting(*place),
+                None => "Waiting for the turn before it".into(),
+            };
+        }
+        if let Some(step) = self.running.last() {
+            return step.title.clone();
+        }
+        if state.lifecycle_state.status == Lifecycle::Ready {
+            return match state.context_state.last_artifact_sync_status {
+                Some(SyncStatus::Syncing) => "Bringing the files here".into(),
+                _ => String::new(),
+            };
+        }
+        let asked = state
+            .context_state
+            .task_association
+            .as_ref()
+            .is_some_and(|t| t.cancel_requested);
+        match (asked, &self.view.progress, &self.view.queue) {
+            (true, ..) => "Stopping".into(),
+            (
+                _,
+                Some(Progress {
+                    stage: Stage::Queued,
+                    ..
+                }),
+                Some(place),
+            ) => waiting(*place),
+            (_, Some(progress), _) => stage(progress),
+            (_, None, Some(place)) => waiting(*place),
+            (_, None, None) => "Working".into(),
+        }
+    }
+
+    /// Whether every event that the thread itself knows of has been heard: its state and its log
+    /// come by two ways, and the state can be quicker.
+    pub(crate) fn is_told(&self, latest: &ThreadView) -> bool {
+        let task = latest.thread.context_state.task_association.as_ref();
+        task.is_none_or(|task| self.heard >= task.last_event_id)
+    }
+
+    /// Whether the run has ended and its files are here, or as many as will come.
+    pub(crate) fn is_over(&self, latest: &ThreadView) -> bool {
+        let thread = &latest.thread;
+        let Some(task) = &thread.context_state.task_association else {
+            // Nothing was ever sent: then there is nothing to wait for either.
+            return self.which == Which::Current && thread.context_state.queued_turns.is_empty();
+        };
+        let idle = !matches!(
+            thread.lifecycle_state.status,
+            Lifecycle::Running | Lifecycle::Queued
+        );
+        let synced = !matches!(
+            thread.context_state.last_artifact_sync_status,
+            Some(SyncStatus::Queued | SyncStatus::Running | SyncStatus::Syncing)
+        );
+        match &self.which {
+            Which::Current => idle && synced,
+            Which::Of(request) if task.request_id == *request => idle && synced,
+            // A later turn is the thread's current one.
+            Which::Of(request) => self.began || !is_waiting(latest, request) && idle,
+        }
+    }
+}
+
+fn is_waiting(view: &ThreadView, request: &RequestId) -> bool {
+    view.thread
+        .context_state
+        .queued_turns
+        .iter()
+        .any(|turn| turn.request_id == *request)
+}
+
+fn waiting(place: QueuePlace) -> String {
+    match (place.position, place.queued) {
+        (1, 1) => "Waiting for a free place: next in line".into(),
+        (position, queued) => format!("Waiting for a free place: {position} of {queued} in line"),
+    }
+}
+
+fn stage(progress: &Progress) -> String {
+    let plain = match progress.stage {
+        Stage::Queued => "Waiting for a free place",
+        Stage::Preparing => "Preparing the folders",
+        Stage::Working => "Working",
+        Stage::Waiting => "Waiting for an answer",
+        Stage::Verifying => "Looking for what must be delivered",
+        Stage::Collecting => "Collecting the files",
+    };
+    match (&progress.message, progress.stage) {
+        (Some(message), Stage::Working) => message.clone(),
+        _ => plain.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "story_tests.rs"]
+mod tests;

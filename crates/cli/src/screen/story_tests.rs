@@ -1,0 +1,243 @@
+use pretty_assertions::assert_eq;
+use threadline_contract::{
+    Millis, UpdateKind,
+    thread::{QueuedTurn, TaskThread},
+};
+
+use super::*;
+use crate::screen::fixtures::{association, key, question, request, run, thread, view};
+
+fn update(run_id: &str, event: &str) -> SessionUpdate {
+    SessionUpdate::new(&key(), &run(run_id), UpdateKind::Task, event, Millis(1))
+}
+
+fn delta(run_id: &str, text: &str) -> SessionUpdate {
+    SessionUpdate {
+        text: Some(text.into()),
+        ..update(run_id, "delta")
+    }
+}
+
+fn step(id: &str, title: &str, state: StepState) -> Step {
+    Step {
+        step_id: id.into(),
+        title: title.into(),
+        tool: None,
+        state,
+        detail: None,
+        duration_ms: None,
+    }
+}
+
+fn stepped(step: Step) -> SessionUpdate {
+    SessionUpdate {
+        step: Some(step),
+        ..update("r1", "task.step")
+    }
+}
+
+fn at(no: i64, update: SessionUpdate) -> AppEvent {
+    AppEvent::Update(no, Box::new(update))
+}
+
+fn seen(thread: TaskThread) -> AppEvent {
+    AppEvent::Thread(Box::new(view(thread)))
+}
+
+fn running(run_id: Option<&str>) -> TaskThread {
+    let mut thread = thread();
+    thread.lifecycle_state.status = Lifecycle::Running;
+    thread.lifecycle_state.last_result_code = None;
+    thread.context_state.task_association = Some(association("q1", run_id));
+    thread.context_state.last_artifact_sync_status = Some(SyncStatus::Running);
+    thread
+}
+
+fn doing(what: &str) -> Say {
+    Say::Doing(what.into())
+}
+
+#[test]
+fn a_run_is_told_from_its_first_step_to_its_last_file() {
+    let mut story = Story::new(Which::Of(request("q1")), view(running(None)));
+    // Its events can be quicker than the news which run it is.
+    assert_eq!(
+        story.hear(at(1, stepped(step("a", "Writing", StepState::Running)))),
+        []
+    );
+    assert_eq!(story.hear(seen(running(Some("r1")))), [doing("Writing")]);
+    let done = step("a", "Wrote notes.md", StepState::Done);
+    assert_eq!(
+        story.hear(at(2, stepped(done.clone()))),
+        [Say::Step(done), doing("Working")]
+    );
+    assert_eq!(
+        story.hear(at(3, delta("r1", "Hel"))),
+        [Say::Text("Hel".into())]
+    );
+    assert_eq!(story.hear(at(4, delta("r0", "not ours"))), []);
+
+    let mut syncing = thread();
+    syncing.context_state.last_artifact_sync_status = Some(SyncStatus::Syncing);
+    syncing
+        .context_state
+        .task_association
+        .as_mut()
+        .unwrap()
+        .last_event_id = 5;
+    assert_eq!(
+        story.hear(seen(syncing.clone())),
+        [doing("Bringing the files here")]
+    );
+    assert!(!story.is_over(&view(syncing.clone())));
+    let file = FileProgress {
+        thread_id: key(),
+        path: "notes.md".into(),
+        done: 1,
+        total: 2,
+        verified: false,
+    };
+    assert_eq!(story.hear(AppEvent::File(file.clone())), [Say::File(file)]);
+
+    let mut synced = syncing;
+    synced.context_state.last_artifact_sync_status = Some(SyncStatus::Synced);
+    assert_eq!(story.hear(seen(synced.clone())), [doing("")]);
+    let last = view(synced);
+    assert!(story.is_over(&last));
+    assert!(!story.is_told(&last), "the log lags behind");
+    story.hear(at(5, update("r1", "completed")));
+    assert!(story.is_told(&last));
+}
+
+#[test]
+fn a_turn_that_waits_is_not_told_by_the_one_before_it() {
+    let mut busy = running(Some("r1"));
+    let turn = QueuedTurn {
+        request_id: request("q2"),
+        prompt: "p".into(),
+        deliverables: vec![],
+        attachments: vec![],
+        queued_at_ms: Millis(2),
+    };
+    busy.context_state.queued_turns = vec![turn];
+    let mut story = Story::new(Which::Of(request("q2")), view(busy.clone()));
+    assert_eq!(
+        story.hear(seen(busy.clone())),
+        [doing("Waiting for the turn before it")]
+    );
+    assert_eq!(story.hear(at(1, delta("r1", "theirs"))), []);
+    let mut queued = view(busy.clone());
+    queued.queue = Some(QueuePlace {
+        position: 2,
+        queued: 3,
+    });
+    assert_eq!(
+        story.hear(AppEvent::Thread(Box::new(queued))),
+        [doing("Waiting for a free place: 2 of 3 in line")]
+    );
+
+    // The one before it ends: that is not our end.
+    let mut between = thread();
+    between.context_state.queued_turns = busy.context_state.queued_turns;
+    story.hear(seen(between.clone()));
+    assert!(!story.is_over(&view(between)));
+
+    let mut ours = running(None);
+    ours.context_state.task_association = Some(association("q2", Some("r2")));
+    assert_eq!(story.hear(at(2, delta("r2", "ours"))), []);
+    assert_eq!(
+        story.hear(seen(ours.clone())),
+        [Say::Text("ours".into()), doing("Working")]
+    );
+    assert!(!story.is_over(&view(ours)));
+
+    // The thread moved on before we saw our end: then it was one.
+    let mut next = running(None);
+    next.context_state.task_association = Some(association("q3", None));
+    assert_eq!(story.hear(seen(next.clone())), []);
+    assert!(story.is_over(&view(next)));
+    assert_eq!(
+        story
+            .view()
+            .thread
+            .context_state
+            .task_association
+            .as_ref()
+            .unwrap()
+            .request_id,
+        request("q2")
+    );
+}
+
+#[test]
+fn a_dropped_turn_is_over() {
+    let mut queued = running(Some("r1"));
+    queued.context_state.queued_turns = vec![];
+    let story = Story::new(Which::Of(request("q2")), view(queued.clone()));
+    assert!(!story.is_over(&view(queued)), "it may be about to start");
+    assert!(story.is_over(&view(thread())), "nobody has it any more");
+}
+
+#[test]
+fn whoever_watches_sees_the_current_run_and_the_next() {
+    let mut story = Story::new(Which::Current, view(running(Some("r2"))));
+    story.hear(seen(running(Some("r2"))));
+    assert_eq!(story.hear(at(1, delta("r1", "long ago"))), []);
+    assert_eq!(
+        story.hear(at(2, delta("r2", "now"))),
+        [Say::Text("now".into())]
+    );
+    assert_eq!(story.hear(at(3, delta("r3", "next"))), []);
+    assert_eq!(
+        story.hear(seen(running(Some("r3")))),
+        [Say::Text("next".into())]
+    );
+    assert!(story.is_over(&view(thread())));
+}
+
+#[test]
+fn a_question_is_asked_once_and_closed_once() {
+    let mut story = Story::new(Which::Current, view(running(Some("r1"))));
+    story.hear(seen(running(Some("r1"))));
+    let asked = question("q-1");
+    let mut waiting = view(running(Some("r1")));
+    waiting.questions = vec![asked.clone()];
+    assert_eq!(
+        story.hear(AppEvent::Thread(Box::new(waiting))),
+        [Say::Asked(Box::new(asked.clone()))]
+    );
+    let again = SessionUpdate {
+        question: Some(asked.clone()),
+        ..update("r1", "task.question_asked")
+    };
+    assert_eq!(story.hear(at(1, again)), []);
+    assert_eq!(story.question(), Some(&asked));
+    let closed = Question {
+        state: QuestionState::Withdrawn,
+        ..asked
+    };
+    let event = SessionUpdate {
+        question: Some(closed.clone()),
+        ..update("r1", "task.question_closed")
+    };
+    assert_eq!(story.hear(at(2, event)), [Say::Closed(Box::new(closed))]);
+    assert_eq!(story.question(), None);
+}
+
+#[test]
+fn why_a_run_failed_is_remembered() {
+    let mut story = Story::new(Which::Current, view(running(Some("r1"))));
+    story.hear(seen(running(Some("r1"))));
+    let ended = SessionUpdate {
+        status: Some(RunStatus::Failed),
+        message: Some("The model is away.".into()),
+        ..update("r1", "task.ended")
+    };
+    story.hear(at(1, ended));
+    let completed = SessionUpdate {
+        status: Some(RunStatus::Failed),
+        ..update("r1", "completed")
+    };
+    story.hear(at(2, completed));
+    assert_eq!(story.last_words(), Some("The model is away."));
+}

@@ -1,0 +1,116 @@
+use jiff::tz::TimeZone;
+use pretty_assertions::assert_eq;
+use threadline_contract::{
+    ResultCode,
+    thread::{Lifecycle, SyncStatus},
+};
+
+use super::*;
+use crate::screen::fixtures::{file, question, thread as record, view};
+
+const NOW: Millis = Millis(301_000);
+
+fn listed(
+    name: &str,
+    status: Lifecycle,
+    result: Option<ResultCode>,
+    files: u32,
+    title: &str,
+) -> Summary {
+    Summary {
+        thread_id: crate::screen::fixtures::key(),
+        name: name.into(),
+        title: title.into(),
+        lifecycle_status: status,
+        last_result_code: result,
+        last_artifact_sync_status: Some(SyncStatus::Synced),
+        runtime: None,
+        updated_at_ms: Millis(1_000),
+        last_run_at_ms: None,
+        files,
+        bytes: u64::from(files) * 1000,
+        open_questions: 0,
+        queued_turns: 0,
+    }
+}
+
+#[test]
+fn threads_stand_in_columns() {
+    let mut asking = listed("oak-plan", Lifecycle::Running, None, 0, "Plan\nthe garden");
+    asking.open_questions = 1;
+    let list = [
+        listed(
+            "river-report",
+            Lifecycle::Ready,
+            Some(ResultCode::Success),
+            3,
+            "Write about rivers",
+        ),
+        listed("tea", Lifecycle::Running, None, 0, "Compare teas"),
+        asking,
+        listed("x", Lifecycle::Ready, Some(ResultCode::Failed), 1, "Fail"),
+    ];
+    let want = "\
+river-report  done      3 files, 3.0 kB  5 min ago  Write about rivers
+tea           running                    5 min ago  Compare teas
+oak-plan      asks you                   5 min ago  Plan the garden
+x             failed    1 file, 1.0 kB   5 min ago  Fail
+";
+    assert_eq!(threads(&list, NOW, &TimeZone::UTC, Terminal::PLAIN), want);
+}
+
+#[test]
+fn a_thread_is_shown_with_what_was_said_and_what_waits() {
+    let mut record = record();
+    record.context_state.last_artifact_sync_status = Some(SyncStatus::Synced);
+    record.context_state.last_artifacts = vec![file("notes.md", 2148)];
+    let mut view = view(record);
+    view.questions = vec![question("q-1")];
+    let want = "\
+river-report  asks you · builtin · 5 min ago
+Write about rivers
+
+You  5 min ago
+Write about rivers
+
+Answer  5 min ago
+Done.
+
+? Which colour?
+  1  Red
+  2  Blue
+  or in your own words
+  Answer  threadline answer river-report \"…\"
+
+✓ notes.md   2.1 kB  abababababab
+
+Folder  /home/me/.xworkmate/threads/river-report
+Go on   threadline run --thread river-report \"…\"
+";
+    assert_eq!(
+        thread(&view, NOW, &TimeZone::UTC, Terminal::PLAIN, None),
+        want
+    );
+}
+
+#[test]
+fn waiting_questions_name_their_thread_and_their_command() {
+    let asked = AskedQuestion {
+        question: question("q-1"),
+        thread_name: Some("river-report".into()),
+        thread_title: Some("Write about rivers".into()),
+    };
+    let want = "\
+river-report  5 min ago  Write about rivers
+? Which colour?
+  1  Red
+  2  Blue
+  or in your own words
+  Answer  threadline answer river-report \"…\"
+
+";
+    assert_eq!(
+        questions(&[asked], NOW, &TimeZone::UTC, Terminal::PLAIN),
+        want
+    );
+}

@@ -1,0 +1,174 @@
+//! Numbers, times and paths as people read them.
+
+use jiff::{Timestamp, tz::TimeZone};
+use threadline_contract::{
+    Code, Millis, OmitReason, ResultCode,
+    thread::{Lifecycle, SyncStatus},
+};
+
+/// A text from elsewhere, made safe for a terminal: an agent's words or a file's name must not be
+/// able to move the cursor, change the title or write to the clipboard.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => c,
+            // Bidirectional controls can make a name read as another one.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// As [`clean`], on one line.
+pub(crate) fn line(text: &str) -> String {
+    clean(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// As [`line`], and no longer than this.
+pub(crate) fn short(text: &str, most: usize) -> String {
+    let text = line(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// `812 B`, `2.1 kB`, `14 kB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in UNITS {
+        // 999,950 bytes would else be shown as 1000 kB.
+        if value < 999.5 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    match value < 9.95 {
+        true => format!("{value:.1} {unit}"),
+        false => format!("{value:.0} {unit}"),
+    }
+}
+
+/// `1 file`, `3 files`.
+pub(crate) fn count(n: u64, one: &str) -> String {
+    match n {
+        1 => format!("1 {one}"),
+        n => format!("{n} {one}s"),
+    }
+}
+
+/// `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`.
+pub(crate) fn took(ms: i64) -> String {
+    let seconds = ms.max(0) / 1000;
+    match seconds {
+        0..10 => format!("{}.{} s", seconds, ms.max(0) % 1000 / 100),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// `just now`, `5 min ago`, `yesterday`, a date.
+pub(crate) fn ago(now: Millis, then: Millis, zone: &TimeZone) -> String {
+    let minutes = now.since(then) / 60_000;
+    match minutes {
+        0 => "just now".into(),
+        1..60 => format!("{minutes} min ago"),
+        60..1440 => format!("{} h ago", minutes / 60),
+        1440..2880 => "yesterday".into(),
+        2880..20160 => format!("{} days ago", minutes / 1440),
+        _ => match Timestamp::from_millisecond(then.0) {
+            Ok(at) => at.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string(),
+            Err(_) => "long ago".into(),
+        },
+    }
+}
+
+/// A path with the home folder as `~`.
+pub(crate) fn short_path(path: &str, home: Option<&str>) -> String {
+    match home.map(|home| path.strip_prefix(home.trim_end_matches('/'))) {
+        Some(Some("")) => "~".into(),
+        Some(Some(rest)) if rest.starts_with('/') => format!("~{rest}"),
+        _ => path.to_owned(),
+    }
+}
+
+/// A path as the tail of a `file:` address.
+pub(crate) fn url_path(path: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~/".contains(&b);
+    path.bytes()
+        .map(|b| match plain(b) {
+            true => char::from(b).to_string(),
+            false => format!("%{b:02X}"),
+        })
+        .collect()
+}
+
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@+,=".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", clean(word).replace('\'', "'\\''")),
+    }
+}
+
+/// Why a file was not taken.
+pub(crate) const fn reason(reason: OmitReason) -> &'static str {
+    match reason {
+        OmitReason::Symlink => "a symbolic link; links are never followed",
+        OmitReason::SpecialFile => "not a regular file",
+        OmitReason::HardLink => "a hard link to a file of another user",
+        OmitReason::NameNotUtf8 => "its name is not text",
+        OmitReason::TooLarge => "too large",
+        OmitReason::TooDeep => "too many folders deep",
+        OmitReason::Unreadable => "it could not be read",
+        OmitReason::Vanished => "it was gone when it was to be read",
+        OmitReason::ChangedWhileReading => "it changed while it was read",
+        OmitReason::Skipped => "a dotfile, cache or tool folder",
+        OmitReason::Ignored => "left out by the ignore file",
+        OmitReason::ChangedOutsideRun => "not made by this run",
+        OmitReason::AmbiguousOwner => "another run may have made it",
+        OmitReason::OutsideScope => "written outside the run's folders",
+        OmitReason::Placeholder => "only a placeholder",
+        OmitReason::UnsafeName => "its name holds a backslash",
+    }
+}
+
+/// Where a thread stands, in a word or two.
+pub(crate) fn standing(
+    lifecycle: Lifecycle,
+    result: Option<ResultCode>,
+    sync: Option<SyncStatus>,
+    asks: bool,
+) -> &'static str {
+    match (lifecycle, result) {
+        _ if asks => "asks you",
+        (Lifecycle::Running, _) => "running",
+        (Lifecycle::Queued, _) => "waiting",
+        (Lifecycle::Ready | Lifecycle::Archived, Some(ResultCode::Success)) => match sync {
+            Some(SyncStatus::Syncing) => "syncing",
+            Some(SyncStatus::Partial | SyncStatus::Failed) => "files missing",
+            _ => "done",
+        },
+        (Lifecycle::Ready | Lifecycle::Archived, Some(ResultCode::Aborted)) => "stopped",
+        (
+            Lifecycle::Ready | Lifecycle::Archived,
+            Some(ResultCode::ArtifactMissing | ResultCode::Code(Code::RequiredArtifactMissing)),
+        ) => "not delivered",
+        (Lifecycle::Ready | Lifecycle::Archived, Some(_)) => "failed",
+        (Lifecycle::Ready | Lifecycle::Archived, None) => "new",
+    }
+}
+
+#[cfg(test)]
+#[path = "words_tests.rs"]
+mod tests;
