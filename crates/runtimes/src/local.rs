@@ -6,9 +6,10 @@ use std::{path::Path, sync::Arc};
 
 use bytes::Bytes;
 use threadline_artifacts::{
-    ArtifactIdentity, CollectOptions, Error, Evidence, Omissions, Reader, WorkFolder, Workspace,
+    ArtifactIdentity, ChangeKind, CollectOptions, Error, Evidence, Omissions, Reader, WorkFolder,
+    Workspace,
 };
-use threadline_contract::{Artifact, Code, EmptyReason, Fault, Omitted};
+use threadline_contract::{Artifact, Code, EmptyReason, Fault, OmitReason, Omitted};
 use threadline_files::{Access, atomic};
 use tokio::task::spawn_blocking;
 
@@ -97,6 +98,15 @@ fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest,
     let export = workspace.manifest(&plan.session, &plan.run)?;
     let mut omitted = named(collected.omitted);
     omitted.extend(named(export.omitted));
+    // In a user's own folder nothing else proves whose these are: they stay, and the user knows.
+    let left = collected.summary.iter().flat_map(|c| &c.first);
+    omitted.extend(
+        left.filter(|c| c.kind != ChangeKind::Removed)
+            .map(|c| Omitted {
+                path: c.path.clone(),
+                reason: OmitReason::OutsideScope,
+            }),
+    );
     let empty_reason = match export.empty_reason {
         Some(EmptyReason::ScopeEmpty) if !omitted.is_empty() => Some(EmptyReason::AllOmitted),
         reason => reason,
