@@ -32,7 +32,7 @@ pub(crate) enum Ring {
 
 #[derive(Debug, Default)]
 pub(crate) struct Bus {
-    /// Only streams that somebody follows. `None` once the store is closed.
+    /// Only streams that somebody follows.
     topics: Mutex<Topics>,
 }
 
@@ -187,7 +187,8 @@ impl Subscription {
     }
 
     /// Waits for the next events; never empty. May be dropped while it waits, and called again:
-    /// nothing is lost. `Closed` when the store was closed.
+    /// nothing is lost. The same holds after an error; only `Closed`, when the store was closed, is
+    /// the end.
     pub async fn next(&mut self) -> Result<Arc<[StoredEvent]>> {
         loop {
             if !self.caught_up {

@@ -19,11 +19,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Listens for as long as the store is open.
 pub(crate) async fn listen(pool: PgPool, store: Weak<Inner>) {
     loop {
-        if let Err(e) = listen_once(&pool, &store).await {
-            tracing::warn!(error = %e, "The database's bell is not heard; trying again");
-        }
+        let heard = listen_once(&pool, &store).await;
         if pool.is_closed() || store.strong_count() == 0 {
             return;
+        }
+        if let Err(e) = heard {
+            tracing::warn!(error = %e, "The database's bell is not heard; trying again");
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -23,6 +23,9 @@ const QUEUE: usize = 1024;
 /// Pieces of work that share one commit at most.
 const BATCH: usize = 256;
 
+/// How often the writer lets others go first between two commits.
+const YIELDS: usize = 4;
+
 /// The writer's door.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
@@ -138,6 +141,7 @@ async fn write(mut tx: Tx, mut queue: mpsc::Receiver<Job>, bus: Arc<Bus>) {
     let mut jobs = Vec::with_capacity(BATCH);
     let mut closing = Vec::new();
     while closing.is_empty() && queue.recv_many(&mut jobs, BATCH).await > 0 {
+        let together = jobs.len();
         let mut batch = Batch::default();
         for job in jobs.drain(..) {
             match job {
@@ -147,6 +151,14 @@ async fn write(mut tx: Tx, mut queue: mpsc::Receiver<Job>, bus: Arc<Bus>) {
             }
         }
         batch.write(&mut tx, &bus).await;
+        // Those who were just answered often come back at once. A moment for them, and they share
+        // the next commit instead of waiting for the one after it.
+        for _ in 0..YIELDS {
+            if queue.len() >= together {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
     }
     queue.close();
     let closed = match tx.conn {
