@@ -20,11 +20,9 @@ use crate::{links, run::Driver};
 /// What the engine is told by its operator.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// This node, for leases.
+    /// This node, for leases: the same after a restart, and no other's. The data folder's lock
+    /// proves that an earlier process of it is gone, so its leases are taken over at once.
     pub node: String,
-    /// Nobody else can own this database (the data folder's lock proves it), so leases of an
-    /// earlier process are taken over at once instead of waited for.
-    pub sole_owner: bool,
     /// Where attachments wait for their turn.
     pub attachments: PathBuf,
     /// Folders beneath which a user's working directory may lie.
@@ -91,13 +89,7 @@ impl Engine {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }));
-        engine
-            .take_up_open_runs(if engine.0.config.sole_owner {
-                Takeover::Always
-            } else {
-                Takeover::IfExpired
-            })
-            .await?;
+        engine.take_up_open_runs().await?;
         let keeper = engine.clone();
         engine
             .0
@@ -168,7 +160,7 @@ impl Engine {
         });
     }
 
-    async fn take_up_open_runs(&self, takeover: Takeover) -> Result<(), Fault> {
+    async fn take_up_open_runs(&self) -> Result<(), Fault> {
         let mut after = None;
         loop {
             let page = self.0.store.open_runs(after.as_ref(), 100).await?;
@@ -182,7 +174,16 @@ impl Engine {
                     continue;
                 }
                 info!(run.id = %run.id, phase = run.phase.as_str(), "Taking up run {} in phase {}", run.id, run.phase.as_str());
-                self.take_up(run.id, takeover).await?;
+                let own = run.lease_owner.as_ref() == Some(&self.0.config.node);
+                self.take_up(
+                    run.id,
+                    if own {
+                        Takeover::Always
+                    } else {
+                        Takeover::IfExpired
+                    },
+                )
+                .await?;
             }
         }
     }

@@ -8,7 +8,6 @@ use super::*;
 fn config(root: &Path) -> EngineConfig {
     EngineConfig {
         node: "n".into(),
-        sole_owner: true,
         attachments: root.join("attachments"),
         work_roots: vec![root.join("home")],
         thread_folders: root.join("home/.xworkmate/threads"),

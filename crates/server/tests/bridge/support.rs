@@ -98,7 +98,6 @@ impl World {
         let engine = Engine::open(
             EngineConfig {
                 node: "test".into(),
-                sole_owner: true,
                 attachments: folder.join("attachments"),
                 work_roots: vec![folder.to_owned()],
                 thread_folders: folder.join("threads"),
