@@ -1,22 +1,22 @@
 //! Putting the parts together: lock, socket, records, runtimes, engine, app, routes; and taking them
 //! apart again in the order in which nothing is lost.
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
     middleware::{from_fn, from_fn_with_state},
 };
 use threadline_app::{App, Config as AppConfig, Endpoint};
-use threadline_contract::{AccountId, Code, Fault, Millis};
+use threadline_contract::{AccountId, Code, Fault, Millis, TokenId};
 use threadline_engine::{Engine, EngineConfig};
-use threadline_files::{Lock, LockError};
+use threadline_files::{Access, Lock, LockError, Reason, atomic};
 use threadline_runtimes::{
     LaneSize, LocalWorkspace, Runtime,
     builtin::{Builtin, BuiltinConfig, ModelConfig},
 };
 use threadline_server::{Bridge, Gate, GateConfig, Refusal};
-use threadline_store::{Dialect, Store, StoreConfig};
+use threadline_store::{Store, StoreConfig};
 use threadline_web::{Mint, Serving, Web};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
@@ -36,7 +36,7 @@ const LOOKERS: Duration = Duration::from_secs(1);
 /// How long the parts may take to end.
 const LAST_ORDERS: Duration = Duration::from_secs(20);
 /// How long a download link holds.
-const LINK_TTL: Duration = Duration::from_secs(60 * 60);
+const LINK_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a lease holds without being renewed.
 const LEASE_TTL: Duration = Duration::from_secs(30);
 
@@ -154,7 +154,7 @@ impl Parts {
                     ..fault
                 }
             })?;
-        let node = node(places.data());
+        let node = node(places)?;
         store
             .ensure_account(&AccountId::local(), Millis::now())
             .await?;
@@ -276,12 +276,8 @@ fn builtin(config: &Config, places: &Places) -> Result<BuiltinConfig, Fault> {
 }
 
 fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig {
-    let own = format!("sqlite:{}", places.data().join("threadline.db").display());
     EngineConfig {
         node,
-        // The lock proves it for the database in the folder, and for no other.
-        sole_owner: Dialect::of_url(config.database.expose()) == Some(Dialect::Sqlite)
-            && config.database.expose() == own,
         attachments: places.attachments(),
         work_roots: config.work_roots.clone(),
         thread_folders: config.workspaces.clone(),
@@ -293,12 +289,19 @@ fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig
     }
 }
 
-/// This owner among those that share a database: a machine can have several data folders.
-fn node(data: &Path) -> String {
-    let uname = rustix::system::uname();
-    format!(
-        "{} on {}",
-        data.display(),
-        uname.nodename().to_string_lossy()
-    )
+/// This owner among those that share a database: a name that its data folder keeps, so that after a
+/// restart it knows its own leases, and that no other machine can have by accident.
+fn node(places: &Places) -> Result<String, Fault> {
+    let path = places.node();
+    match atomic::create(
+        &path,
+        format!("{}\n", TokenId::fresh()).as_bytes(),
+        Access::Private,
+    ) {
+        Ok(_) => {}
+        Err(e) if e.reason() == Reason::AlreadyExists => {}
+        Err(e) => return Err(storage(e)),
+    }
+    let kept = atomic::read_limited(&path, 256).map_err(storage)?;
+    Ok(String::from_utf8_lossy(&kept).trim().to_owned())
 }

@@ -42,6 +42,10 @@ impl Places {
     pub(crate) fn token(&self) -> PathBuf {
         self.data.join("token")
     }
+    /// What this owner is called among those that share a database.
+    pub(crate) fn node(&self) -> PathBuf {
+        self.data.join("node")
+    }
     /// The builtin runtime's journals.
     pub(crate) fn builtin(&self) -> PathBuf {
         self.data.join("builtin")
