@@ -78,6 +78,26 @@ fn every_part_and_the_expiry_are_covered() {
     assert_eq!(ring.verify(&mac, expires, NOW), Err(RefError::Forged));
 }
 
+/// Moving a letter from one part to the next gives another identity, not another spelling.
+#[test]
+fn parts_do_not_flow_into_each_other() {
+    let ring = ring();
+    let text = ring.sign(&identity("ab", "c", "d/e"), NOW);
+    for moved in ["a::bc::d/e::", "abc::d::/e::", "ab::cd::e::"] {
+        let forged = text.replacen("ab::c::d/e::", moved, 1);
+        assert_ne!(forged, text);
+        assert_eq!(
+            ring.verify(&forged, NOW, NOW),
+            Err(RefError::Forged),
+            "{moved}"
+        );
+    }
+    let sized = text.replacen("k1.7.", "k.17.", 1);
+    let twins = vec![Key::new("k", [1; 32], NOW)];
+    let other = KeyRing::from_keys(twins).unwrap();
+    assert_eq!(other.verify(&sized, NOW, NOW), Err(RefError::Forged));
+}
+
 /// D02, D03, E06.
 #[test]
 fn the_signature_is_judged_before_the_expiry() {

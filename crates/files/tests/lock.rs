@@ -97,3 +97,30 @@ fn of_many_at_once_one_wins_each_time() {
         }
     });
 }
+
+/// A lock on a file that has lost its name keeps nobody out, and must not be taken for one.
+#[test]
+fn removing_the_file_makes_no_second_owner() {
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    let t = tempfile::tempdir().unwrap();
+    let path = t.path().join("owner.lock");
+    let (inside, owned) = (AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                for _ in 0..5_000 {
+                    let Ok(lock) = Lock::try_acquire(&path) else {
+                        continue;
+                    };
+                    assert_eq!(inside.fetch_add(1, SeqCst), 0);
+                    std::thread::yield_now();
+                    assert_eq!(inside.fetch_sub(1, SeqCst), 1);
+                    owned.fetch_add(1, SeqCst);
+                    fs::remove_file(&path).unwrap();
+                    drop(lock);
+                }
+            });
+        }
+    });
+    assert!(owned.into_inner() > 0);
+}

@@ -320,6 +320,11 @@ fn a_full_disk_says_so_and_leaves_nothing_half_done() {
         matches!(&e, threadline_files::JournalError::Files(f) if f.reason() == Reason::NoSpace),
         "{e}"
     );
+    assert_eq!(
+        fs::metadata(&path).unwrap().len(),
+        journal.end(),
+        "no half record stays"
+    );
     journal.append(&"second", Durability::Now).unwrap();
     let read: Vec<String> = journal
         .read_after(0)

@@ -180,6 +180,29 @@ fn a_hash_is_of_bytes_that_stood_still() {
         assert_eq!(hash::file(&file).unwrap(), Hashed::Stable { sha256, stamp });
     }
 
+    // Overwritten in place, the size stays and only the stamp tells.
+    let stop = AtomicBool::new(false);
+    root.write_atomic("rewritten", &vec![1; 4_000_000], Access::Shared)
+        .unwrap();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            use std::os::unix::fs::FileExt as _;
+            let path = t.path().join("rewritten");
+            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+            for i in 0u32.. {
+                if stop.load(Relaxed) {
+                    break;
+                }
+                let at = u64::from(i % 60) * 65_536;
+                file.write_all_at(&i.to_le_bytes(), at).unwrap();
+            }
+        });
+        let file = root.open_file("rewritten").unwrap();
+        let changed = (0..100).any(|_| hash::file(&file).unwrap() == Hashed::Changed);
+        stop.store(true, Relaxed);
+        assert!(changed);
+    });
+
     // A file that grows for ever is given up, not chased.
     let stop = AtomicBool::new(false);
     root.write_atomic("grows", &vec![1; 4_000_000], Access::Shared)
