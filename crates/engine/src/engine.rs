@@ -10,7 +10,7 @@ use std::{
 use threadline_artifacts::KeyRing;
 use threadline_contract::{Code, Fault, Millis, RunId, RuntimeId};
 use threadline_runtimes::Runtime;
-use threadline_store::{Lease, Store, Takeover};
+use threadline_store::{Lease, Run, Store, Takeover};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{error, info, warn};
@@ -127,32 +127,16 @@ impl Engine {
         &self.0.stop
     }
 
-    /// Takes the run's lease and drives it, unless somebody else does.
-    pub(crate) async fn take_up(&self, run: RunId, takeover: Takeover) -> Result<(), Fault> {
-        if self.leases().contains_key(&run) {
-            return Ok(());
-        }
-        let ttl = self.0.config.lease_ttl.as_millis() as i64;
-        let taken = self
-            .0
-            .store
-            .acquire_lease(&run, &self.0.config.node, Millis::now(), ttl, takeover)
-            .await?;
-        if let Some(lease) = taken {
-            self.drive(lease);
-        }
-        Ok(())
-    }
-
     /// Drives a run whose lease this node has.
-    pub(crate) fn drive(&self, lease: Lease) {
+    pub(crate) fn drive(&self, lease: Lease, local: bool) {
         let run = lease.run.clone();
         self.leases().insert(run.clone(), lease.clone());
         let engine = self.clone();
         self.0.tasks.spawn(async move {
             Driver::drive(&engine, lease).await;
             let held = engine.leases().remove(&run);
-            if let Some(lease) = held
+            // A lease on a run that only this node can go on with is kept over a stop.
+            if let Some(lease) = held.filter(|_| !(local && engine.stopping().is_cancelled()))
                 && let Err(e) = engine.0.store.release_lease(&lease).await
             {
                 warn!(run.id = %run, error = %e, "Lease of run {run} was not released; it will expire");
@@ -171,21 +155,38 @@ impl Engine {
             for run in page {
                 if self.lane(&run.runtime).is_none() {
                     warn!(run.id = %run.id, runtime = %run.runtime, "Run {} waits: its runtime {} is not configured", run.id, run.runtime);
-                    continue;
                 }
-                info!(run.id = %run.id, phase = run.phase.as_str(), "Taking up run {} in phase {}", run.id, run.phase.as_str());
-                let own = run.lease_owner.as_ref() == Some(&self.0.config.node);
-                self.take_up(
-                    run.id,
-                    if own {
-                        Takeover::Always
-                    } else {
-                        Takeover::IfExpired
-                    },
-                )
-                .await?;
+                self.take_up(&run).await?;
             }
         }
+    }
+
+    /// Takes the run's lease and drives it, unless somebody else does or must.
+    async fn take_up(&self, run: &Run) -> Result<(), Fault> {
+        if self.leases().contains_key(&run.id) {
+            return Ok(());
+        }
+        let Some(lane) = self.lane(&run.runtime) else {
+            return Ok(());
+        };
+        let (node, local) = (&self.0.config.node, lane.runtime.is_local());
+        let takeover = match &run.lease_owner {
+            Some(owner) if owner == node => Takeover::Always,
+            // Its files and its record lie on that node's host.
+            Some(_) if local => return Ok(()),
+            Some(_) | None => Takeover::IfExpired,
+        };
+        let ttl = self.0.config.lease_ttl.as_millis() as i64;
+        let taken = self
+            .0
+            .store
+            .acquire_lease(&run.id, node, Millis::now(), ttl, takeover)
+            .await?;
+        if let Some(lease) = taken {
+            info!(run.id = %run.id, phase = run.phase.as_str(), "Taking up run {} in phase {}", run.id, run.phase.as_str());
+            self.drive(lease, local);
+        }
+        Ok(())
     }
 
     /// Renews this node's leases and takes up runs whose node went away.
@@ -221,10 +222,8 @@ impl Engine {
     }
 
     async fn take_up_orphans(&self) -> Result<(), Fault> {
-        for run in self.0.store.claimable_runs(Millis::now(), 20).await? {
-            if self.lane(&run.runtime).is_some() {
-                self.take_up(run.id, Takeover::IfExpired).await?;
-            }
+        for run in self.0.store.claimable_runs(Millis::now(), 200).await? {
+            self.take_up(&run).await?;
         }
         Ok(())
     }

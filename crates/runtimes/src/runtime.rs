@@ -25,6 +25,10 @@ pub trait Runtime: Send + Sync + 'static {
     /// How many turns it takes at once.
     fn lane(&self) -> LaneSize;
 
+    /// Whether its work folders and records lie on this host, so that no other node can go on with
+    /// a run of it.
+    fn is_local(&self) -> bool;
+
     /// Whether it can take work now, in words.
     fn probe(&self) -> Pending<'_, Availability>;
 

@@ -97,7 +97,7 @@ impl Engine {
             .await;
         match admitted {
             Ok(Admitted::New(made)) => {
-                self.drive(made.lease());
+                self.drive(made.lease(), self.runtime(&runtime)?.runtime.is_local());
                 Ok(accepted(&made))
             }
             Ok(Admitted::Same(earlier)) => {

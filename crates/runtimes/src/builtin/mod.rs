@@ -82,6 +82,10 @@ impl Runtime for Builtin {
         self.shared.config.lane
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn probe(&self) -> Pending<'_, Availability> {
         let status = match &self.shared.model {
             Some(model) => format!("model {} at {}", model.name(), model.host()),
