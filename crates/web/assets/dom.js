@@ -1,0 +1,16 @@
+// Elements from words: children that are text stay text.
+
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== null && value !== false) element.setAttribute(name, value === true ? '' : value);
+  }
+  element.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false));
+  return element;
+}
+
+export function state(look, word = '') {
+  return h('span', { class: `state ${look}` }, h('span', { class: 'dot', 'aria-hidden': 'true' }), word);
+}
+
+export const several = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;

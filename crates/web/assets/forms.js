@@ -1,0 +1,108 @@
+// Forms that do something: the same fields as without script, sent to the local API, with the
+// answer, or the reason against it, in place.
+
+import { refresh } from './live.js';
+import { Refused, rpc } from './rpc.js';
+import { attached, forget } from './attach.js';
+
+export function begin() {
+  document.addEventListener('submit', (event) => {
+    const form = event.target.closest('form[data-rpc]');
+    if (!form) return;
+    event.preventDefault();
+    send(form, event.submitter);
+  });
+}
+
+async function send(form, button) {
+  if (form.getAttribute('aria-busy') === 'true') return;
+  const method = form.dataset.rpc;
+  say(form, '');
+  form.setAttribute('aria-busy', 'true');
+  let done = false;
+  try {
+    const result = await rpc(method, await params(form, method, button));
+    done = true;
+    form.closest('.menu')?.removeAttribute('open');
+    after(form, method, result);
+  } catch (error) {
+    say(form, error instanceof Refused ? `${error.message} (${error.code})` : error.message);
+  } finally {
+    form.removeAttribute('aria-busy');
+  }
+  if (done && form.isConnected) await refresh();
+}
+
+async function params(form, method, button) {
+  const fields = Object.fromEntries(new FormData(form, button ?? null));
+  const words = (name) => (fields[name]?.trim() ? fields[name] : undefined);
+  switch (method) {
+    case 'app.send':
+      return {
+        thread: words('thread'),
+        prompt: fields.prompt,
+        runtime: words('runtime'),
+        workingDirectory: words('workingDirectory')?.trim(),
+        expect: (fields.expect ?? '').split('\n').map((line) => line.trim()).filter(Boolean).map((glob) => ({ glob })),
+        inline: await attached(form),
+        newSession: Boolean(fields.newSession),
+      };
+    case 'app.retry':
+      return { thread: fields.thread, newSession: Boolean(fields.newSession) };
+    case 'app.answer':
+      return words('optionId') ? { questionId: fields.questionId, optionId: fields.optionId } : { questionId: fields.questionId, text: fields.text };
+    default:
+      return { thread: fields.thread };
+  }
+}
+
+function after(form, method, result) {
+  if (method === 'app.delete') return location.assign('/threads?archived=1');
+  if (method !== 'app.send') return;
+  forget(form);
+  form.reset();
+  drop(form);
+  const field = form.querySelector('[data-write]');
+  field.style.height = '';
+  if (!form.closest('[data-thread]')) return location.assign(`/threads/${encodeURIComponent(result.thread.name)}`);
+  if (result.notice) say(form, result.notice);
+  document.dispatchEvent(new Event('sent'));
+  field.focus();
+}
+
+function say(form, text) {
+  const place = form.querySelector('.error');
+  place.textContent = text;
+  place.hidden = !text;
+}
+
+// What is being written is kept in this tab until it is sent.
+const key = (form) => `draft:${form.dataset.draft}`;
+const drop = (form) => sessionStorage.removeItem(key(form));
+
+export function keepDrafts() {
+  for (const form of document.querySelectorAll('form[data-draft]')) {
+    const field = form.querySelector('[data-write]');
+    field.value ||= sessionStorage.getItem(key(form)) ?? '';
+    grow(field);
+  }
+  document.addEventListener('input', (event) => {
+    const field = event.target.closest('[data-write]');
+    if (!field) return;
+    sessionStorage.setItem(key(field.form), field.value);
+    grow(field);
+  });
+  document.addEventListener('keydown', (event) => {
+    const field = event.target.closest?.('[data-write]');
+    if (!field || event.key !== 'Enter' || event.isComposing) return;
+    const chat = field.closest('.composer') && !event.shiftKey && matchMedia('(pointer: fine)').matches;
+    if (!chat && !event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    field.form.requestSubmit();
+  });
+}
+
+function grow(field) {
+  field.style.height = 'auto';
+  field.style.height = `${Math.min(field.scrollHeight, innerHeight * 0.4)}px`;
+}

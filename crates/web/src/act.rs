@@ -1,0 +1,111 @@
+//! `POST /do`: what the pages' forms do when no script takes them over. The script sends the same
+//! fields to `/app/rpc`.
+
+use axum::{
+    extract::{Form, State, rejection::FormRejection},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use threadline_app::api;
+use threadline_contract::{Deliverable, Fault};
+
+use crate::{Web, pages, urls};
+
+/// The fields of every form. Those that a method does not know are left out.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Fields {
+    method: String,
+    thread: String,
+    prompt: String,
+    runtime: String,
+    expect: String,
+    working_directory: String,
+    new_session: String,
+    question_id: String,
+    option_id: String,
+    text: String,
+    /// The page to return to.
+    back: String,
+}
+
+pub(crate) async fn handle(
+    State(web): State<Web>,
+    fields: Result<Form<Fields>, FormRejection>,
+) -> Response {
+    let fields = match fields {
+        Ok(Form(fields)) => fields,
+        Err(e) => return refused(&Fault::invalid(format!("{}.", e.body_text())), "/"),
+    };
+    let back = urls::back(Some(&fields.back));
+    let outcome = match params(&fields) {
+        Ok(params) => web.app.dispatch(&fields.method, params).await,
+        Err(fault) => Err(fault),
+    };
+    match outcome {
+        Ok(result) => see(&next(&fields, &result)),
+        Err(fault) => refused(&fault, back),
+    }
+}
+
+fn params(fields: &Fields) -> Result<Value, Fault> {
+    let given = |text: &String| Some(text.clone()).filter(|t| !t.trim().is_empty());
+    Ok(match fields.method.as_str() {
+        api::SEND => json!({
+            "thread": given(&fields.thread),
+            "prompt": fields.prompt,
+            "runtime": given(&fields.runtime),
+            "expect": expected(&fields.expect),
+            "workingDirectory": given(&fields.working_directory),
+            "newSession": !fields.new_session.is_empty(),
+        }),
+        api::RETRY => {
+            json!({"thread": fields.thread, "newSession": !fields.new_session.is_empty()})
+        }
+        api::ANSWER => match given(&fields.option_id) {
+            Some(option) => json!({"questionId": fields.question_id, "optionId": option}),
+            None => json!({"questionId": fields.question_id, "text": fields.text}),
+        },
+        api::CANCEL | api::SYNC | api::ARCHIVE | api::RESTORE | api::DELETE => {
+            json!({"thread": fields.thread})
+        }
+        other => return Err(Fault::invalid(format!("A form cannot do `{other}`."))),
+    })
+}
+
+/// One deliverable per line.
+fn expected(text: &str) -> Vec<Deliverable> {
+    let globs = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    globs
+        .map(|glob| Deliverable {
+            glob: glob.to_owned(),
+            content_type: None,
+            min_bytes: None,
+            min_count: None,
+        })
+        .collect()
+}
+
+/// Where to go when it is done.
+fn next(fields: &Fields, result: &Value) -> String {
+    match fields.method.as_str() {
+        api::DELETE => "/threads?archived=1".into(),
+        api::SEND => match result["thread"]["name"].as_str() {
+            Some(name) => urls::thread(name),
+            None => "/".into(),
+        },
+        _ => urls::back(Some(&fields.back)).to_owned(),
+    }
+}
+
+fn see(path: &str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, path)]).into_response()
+}
+
+fn refused(fault: &Fault, back: &str) -> Response {
+    let status =
+        StatusCode::from_u16(fault.code.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, pages::refused::fault(fault, back)).into_response()
+}

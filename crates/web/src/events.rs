@@ -1,0 +1,107 @@
+//! `GET /app/events`: what happens in one thread, or what changes in any.
+
+use std::time::Duration;
+
+use axum::{
+    extract::{Query, State, rejection::QueryRejection},
+    http::HeaderMap,
+    response::Response,
+};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use serde::Deserialize;
+use threadline_app::api::AppEvent;
+use threadline_contract::Fault;
+use threadline_server::{Refusal, stream_of};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Events, Web};
+
+/// A stream that has nothing to say says so this often.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+#[derive(Deserialize)]
+pub(crate) struct Wanted {
+    thread: Option<String>,
+    /// For a first connection. After a cut the browser's header wins: its address still carries
+    /// the old number.
+    after: Option<i64>,
+}
+
+pub(crate) async fn handle(
+    State(web): State<Web>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let Query(wanted) = wanted.map_err(|e| Fault::invalid(format!("{}.", e.body_text())))?;
+    let after = last_event_id(&headers)?.or(wanted.after).unwrap_or(0);
+    if after < 0 {
+        return Err(Fault::invalid("`after` must not be negative.").into());
+    }
+    let events = match wanted.thread.as_deref() {
+        Some(thread) => web.app.events(thread, after).await?,
+        None => web.app.changes(),
+    };
+    let telling = Telling {
+        events,
+        stop: web.stop.clone(),
+        opening: true,
+    };
+    Ok(stream_of(stream::unfold(
+        telling,
+        |mut telling| async move {
+            let frame = telling.next().await?;
+            Some((frame, telling))
+        },
+    )))
+}
+
+struct Telling {
+    events: Events,
+    stop: CancellationToken,
+    opening: bool,
+}
+
+impl Telling {
+    async fn next(&mut self) -> Option<Bytes> {
+        if std::mem::take(&mut self.opening) {
+            // Says at once that the stream stands, and how soon to come back after a cut.
+            return Some(Bytes::from_static(b"retry: 1000\n\n"));
+        }
+        tokio::select! {
+            event = self.events.next() => frame(&event?),
+            () = tokio::time::sleep(KEEPALIVE) => Some(Bytes::from_static(b": still here\n\n")),
+            () = self.stop.cancelled() => None,
+        }
+    }
+}
+
+/// An event as it travels. `None` ends the stream: an event that cannot be written must not look
+/// as if it had not happened.
+fn frame(event: &AppEvent) -> Option<Bytes> {
+    let data = match event.data() {
+        Ok(data) => data,
+        Err(e) => {
+            tracing::error!(error = %e, "An event could not be written as JSON");
+            return None;
+        }
+    };
+    let id = event
+        .id()
+        .map(|id| format!("id: {id}\n"))
+        .unwrap_or_default();
+    Some(format!("event: {}\n{id}data: {data}\n\n", event.name()).into())
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Fault> {
+    let Some(value) = headers.get("last-event-id") else {
+        return Ok(None);
+    };
+    let number = value
+        .to_str()
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
+    number
+        .map(Some)
+        .ok_or_else(|| Fault::invalid("Last-Event-ID must be a number that this server gave."))
+}

@@ -1,0 +1,189 @@
+//! The pages, each rendered whole. In an open page the script fetches it again when something
+//! changed, and swaps the parts that are marked `data-live`.
+
+pub(crate) mod ask;
+pub(crate) mod home;
+mod icon;
+pub(crate) mod new;
+pub(crate) mod preview;
+pub(crate) mod refused;
+pub(crate) mod thread;
+pub(crate) mod threads;
+
+use std::time::Duration;
+
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use maud::{DOCTYPE, Markup, html};
+use threadline_app::api::{self, Home, NoParams};
+use threadline_contract::{Fault, turn};
+
+use crate::{Web, assets, local::call};
+
+/// How long a page waits for the number beside “Home”.
+const NUMBER_WAIT: Duration = Duration::from_millis(400);
+
+/// A page that could not be made: the sentence, in the frame of a page.
+pub(crate) struct Unmade(Fault);
+
+impl From<Fault> for Unmade {
+    fn from(fault: Fault) -> Self {
+        Self(fault)
+    }
+}
+
+impl IntoResponse for Unmade {
+    fn into_response(self) -> Response {
+        let status =
+            StatusCode::from_u16(self.0.code.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, refused::fault(&self.0, "/threads")).into_response()
+    }
+}
+
+/// Which entry of the navigation a page belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Here {
+    Home,
+    Threads,
+    New,
+}
+
+/// What stands around a page's own content.
+pub(crate) struct Frame<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) here: Here,
+    /// How many things need the user, where that is known.
+    pub(crate) needs: Option<usize>,
+    /// The event stream that keeps the page right.
+    pub(crate) events: Option<String>,
+}
+
+impl Frame<'_> {
+    pub(crate) fn around(&self, content: &Markup) -> Markup {
+        let needs = self.needs.filter(|n| *n > 0);
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head { (head(&match needs { Some(n) => format!("({n}) {} · Threadline", self.title), None => format!("{} · Threadline", self.title) })) }
+                body data-events=[self.events.as_deref()] {
+                    a.skip href="#main" { "Skip to the content" }
+                    nav.rail #rail aria-label="Main" data-live {
+                        a.brand href="/" { (icon::logo()) span { "Threadline" } }
+                        (entry(self.here, Here::Home, "/", "Home", needs))
+                        (entry(self.here, Here::Threads, "/threads", "Threads", None))
+                        (entry(self.here, Here::New, "/new", "New task", None))
+                        span.gap {}
+                        @if self.events.is_some() { span.live #link data-own role="status" { span.dot aria-hidden="true" {} span { "Connecting" } } }
+                        button.quiet.keys type="button" data-open="help" { "Keys " kbd { "?" } }
+                    }
+                    p.banner #banner role="alert" hidden {}
+                    (content)
+                    (help())
+                }
+            }
+        }
+    }
+}
+
+/// A page by itself, for those who are not let in, and for what is not there.
+pub(crate) fn bare(title: &str, content: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head { (head(&format!("{title} · Threadline"))) }
+            body.bare {
+                main #main {
+                    p.brand { (icon::logo()) span { "Threadline" } }
+                    (content)
+                }
+            }
+        }
+    }
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        meta charset="utf-8";
+        meta name="viewport" content="width=device-width, initial-scale=1, interactive-widget=resizes-content";
+        meta name="color-scheme" content="light dark";
+        title { (title) }
+        link rel="icon" href=(assets::url("icon.svg")) type="image/svg+xml";
+        link rel="stylesheet" href=(assets::url("look.css"));
+        @for name in assets::modules() { link rel="modulepreload" href=(assets::url(name)); }
+        script type="module" src=(assets::url("main.js")) {}
+    }
+}
+
+fn entry(here: Here, this: Here, href: &str, label: &str, count: Option<usize>) -> Markup {
+    html! {
+        a href=(href) aria-current=[(here == this).then_some("page")] {
+            (icon::of(this))
+            span.label { (label) }
+            @if let Some(n) = count { span.count { (n) span.hidden { " waiting" } } }
+        }
+    }
+}
+
+fn help() -> Markup {
+    let keys = [
+        (&["n"][..], "New task"),
+        (&["g", "h"], "Home"),
+        (&["g", "t"], "Threads"),
+        (&["/"], "Search, or write a message"),
+        (&["1", "…", "9"], "Choose an answer of the first question"),
+        (&["."], "Stop the run"),
+        (&["Ctrl", "Enter"], "Send"),
+        (&["Esc"], "Close, or leave a field"),
+        (&["?"], "This list"),
+    ];
+    html! {
+        dialog.sheet #help aria-labelledby="help-title" {
+            header { h2 #help-title { "Keys" } (close()) }
+            dl.keys {
+                @for (keys, what) in keys { div { dt { @for key in keys { kbd { (key) } " " } } dd { (what) } } }
+            }
+        }
+    }
+}
+
+pub(crate) fn close() -> Markup {
+    html! { button.quiet.icon type="button" data-close aria-label="Close" { (icon::cross()) } }
+}
+
+/// A form that does one thing to a thread. `inside` is its button, and whatever else it sends.
+pub(crate) fn form(method: &str, thread: &str, back: &str, inside: &Markup) -> Markup {
+    html! {
+        form.act method="post" action="/do" data-rpc=(method) {
+            input type="hidden" name="method" value=(method);
+            input type="hidden" name="thread" value=(thread);
+            input type="hidden" name="back" value=(back);
+            (inside)
+            p.error role="alert" hidden {}
+        }
+    }
+}
+
+/// The parts of a form with which files are attached.
+pub(crate) fn attach() -> Markup {
+    html! {
+        label.button.quiet.clip {
+            (icon::clip()) "Attach"
+            input.hidden type="file" multiple data-files data-one=(turn::ATTACHMENT_BYTES) data-all=(turn::ATTACHMENTS_BYTES);
+        }
+        noscript { span.muted.small { "Attaching needs JavaScript." } }
+    }
+}
+
+/// How many things need the user: questions, and runs that failed.
+pub(crate) fn needing(home: &Home) -> usize {
+    home.questions.len() + home.failed.len()
+}
+
+/// The number beside “Home” on the other pages. A slow bridge must not hold up a page for it.
+pub(crate) async fn needs(web: &Web) -> Option<usize> {
+    let home = call::<Home>(&*web.app, api::HOME, NoParams {});
+    let home = tokio::time::timeout(NUMBER_WAIT, home).await.ok()?.ok()?;
+    Some(needing(&home))
+}

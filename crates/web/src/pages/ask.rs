@@ -1,0 +1,58 @@
+//! A question, answerable where it stands.
+
+use maud::{Markup, html};
+use threadline_app::api;
+use threadline_contract::{Question, QuestionKind, QuestionOption};
+
+/// How a question's answers are laid out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lay {
+    /// Beside each other, as in a list.
+    Row,
+    /// Below each other, as in a conversation.
+    Column,
+}
+
+/// The form that answers. With `keys`, the number keys choose its options.
+pub(crate) fn answers(question: &Question, lay: Lay, keys: bool, back: &str) -> Markup {
+    let class = if lay == Lay::Row {
+        "answers"
+    } else {
+        "answers column"
+    };
+    html! {
+        form class=(class) method="post" action="/do" data-rpc=(api::ANSWER) data-keys[keys] data-question=(question.question_id) {
+            input type="hidden" name="method" value=(api::ANSWER);
+            input type="hidden" name="questionId" value=(question.question_id);
+            input type="hidden" name="back" value=(back);
+            @for (n, option) in (1..).zip(&question.options) { (choice(option, lay, (keys && n <= 9).then_some(n))) }
+            @if question.free_text || question.options.is_empty() {
+                div.own {
+                    input type="text" name="text" aria-label="Your answer" autocomplete="off"
+                        placeholder=(if question.options.is_empty() { "Your answer" } else { "Or in your own words" });
+                    button.button type="submit" { "Answer" }
+                }
+            }
+            p.error role="alert" hidden {}
+        }
+    }
+}
+
+fn choice(option: &QuestionOption, lay: Lay, key: Option<usize>) -> Markup {
+    let allows = option.kind.as_deref() == Some("allow_once");
+    html! {
+        button.button.choice.primary[allows] type="submit" name="optionId" value=(option.option_id) data-key=[key] {
+            @if lay == Lay::Column { @if let Some(key) = key { kbd { (key) } } }
+            span { (option.label) }
+            @if lay == Lay::Row { @if let Some(key) = key { kbd { (key) } } }
+        }
+    }
+}
+
+/// What kind of answer is wanted, in words.
+pub(crate) fn wanted(question: &Question) -> &'static str {
+    match question.kind {
+        QuestionKind::Question => "waits for you, as long as you like",
+        QuestionKind::Permission => "asks for permission, and waits for it",
+    }
+}

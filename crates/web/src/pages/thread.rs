@@ -1,0 +1,207 @@
+//! `/threads/<name>`: a conversation with its steps, questions and files, live.
+//!
+//! The record is drawn here. The steps of a run, and its text while it comes, are drawn by the
+//! script from the thread's log, into the places marked `data-run`.
+
+mod side;
+mod turns;
+
+use axum::extract::{Path, State};
+use maud::{Markup, html};
+use threadline_app::api::{self, ThreadParams, ThreadView};
+use threadline_contract::{
+    ResultCode,
+    thread::{Lifecycle, TaskThread},
+};
+
+use super::{Frame, Here, Unmade, ask, attach, form, icon, needs};
+use crate::{Web, local::call, markdown, urls, words};
+
+pub(crate) async fn handle(
+    State(web): State<Web>,
+    Path(name): Path<String>,
+) -> Result<Markup, Unmade> {
+    let view: ThreadView = call(&*web.app, api::SHOW, ThreadParams { thread: name }).await?;
+    let frame = Frame {
+        title: &view.thread.title,
+        here: Here::Threads,
+        needs: needs(&web).await,
+        events: Some(urls::events(&view.thread.name)),
+    };
+    Ok(frame.around(&page(&view)))
+}
+
+fn page(view: &ThreadView) -> Markup {
+    let name = &view.thread.name;
+    html! {
+        div.thread data-thread=(name) {
+            main.talk #main {
+                (head(view))
+                div.flow #flow tabindex="0" role="log" aria-live="polite" aria-label="Conversation" {
+                    div #turns data-live { (conversation(view)) }
+                    button.button.newest type="button" data-newest hidden { "Newest ↓" }
+                }
+                div.composer #composer data-live { (composer(view)) }
+            }
+            aside.side #side aria-label="Files and details" data-live { (side::draw(view)) }
+            dialog.sheet.wide #preview aria-label="File" {}
+        }
+    }
+}
+
+fn head(view: &ThreadView) -> Markup {
+    let record = &view.thread;
+    let runs = turns::of(record).iter().filter(|t| t.run.is_some()).count();
+    let place = record
+        .execution_binding
+        .runtime
+        .as_ref()
+        .map_or("not started yet", words::runtime);
+    let folder = if record.workspace_binding.working_directory.is_some() {
+        "works in your folder"
+    } else {
+        "own folder"
+    };
+    let files = record.context_state.last_task_artifact_relative_paths.len() as u64;
+    html! {
+        header.bar #head data-live {
+            a.button.quiet.icon.up href="/threads" aria-label="All threads" { (icon::back()) }
+            div.title {
+                h1 title=(record.title) { (record.title) }
+                p.muted.small {
+                    (place) " · " (folder) " · " (words::several(runs as u64, "run"))
+                    @if files > 0 { span.jump { " · " a href="#side" { (words::several(files, "file")) } } }
+                }
+            }
+            div.acts {
+                (words::state_of_view(view))
+                @if is_going(record) { (stop(record)) }
+                (menu(record))
+            }
+        }
+    }
+}
+
+fn is_going(record: &TaskThread) -> bool {
+    matches!(
+        record.lifecycle_state.status,
+        Lifecycle::Running | Lifecycle::Queued
+    )
+}
+
+fn stop(record: &TaskThread) -> Markup {
+    let asked = record
+        .context_state
+        .task_association
+        .as_ref()
+        .is_some_and(|a| a.cancel_requested);
+    let word = if asked { "Stop again" } else { "Stop" };
+    form(
+        api::CANCEL,
+        &record.name,
+        &urls::thread(&record.name),
+        &html! { button.button type="submit" data-stop { (word) " " kbd { "." } } },
+    )
+}
+
+/// What is done seldom.
+fn menu(record: &TaskThread) -> Markup {
+    let here = urls::thread(&record.name);
+    let act = |method: &str, word: &str| {
+        form(
+            method,
+            &record.name,
+            &here,
+            &html! { button.quiet type="submit" { (word) } },
+        )
+    };
+    let archived = record.lifecycle_state.status == Lifecycle::Archived;
+    let began = record.context_state.task_association.is_some();
+    html! {
+        details.menu {
+            summary.button.quiet.icon aria-label="More" { (icon::more()) }
+            div.card {
+                @if archived {
+                    (act(api::RESTORE, "Restore"))
+                    details.sure {
+                        summary.quiet.bad { "Delete…" }
+                        p.small { "The thread and the folder that was made for it are removed for good. A folder of your own stays." }
+                        (form(api::DELETE, &record.name, &here, &html! { button.button.danger type="submit" { "Delete for good" } }))
+                    }
+                } @else {
+                    @if began && !is_going(record) { (act(api::RETRY, "Run again")) }
+                    @if began { (act(api::SYNC, "Look for files again")) }
+                    @if is_going(record) { p.small.muted { "Stop the run to archive the thread." } } @else { (act(api::ARCHIVE, "Archive")) }
+                }
+            }
+        }
+    }
+}
+
+fn conversation(view: &ThreadView) -> Markup {
+    let turns = turns::of(&view.thread);
+    let last = turns.iter().rposition(|t| !t.waits);
+    let orphans = view
+        .questions
+        .iter()
+        .filter(|q| !turns.iter().any(|t| t.run == Some(&q.run_id)));
+    html! {
+        @if turns.is_empty() { p.muted.center { "Nothing was said here yet." } }
+        @for (n, turn) in turns.iter().enumerate() { (turns::draw(view, turn, last == Some(n))) }
+        @for (n, question) in orphans.enumerate() { (turns::question(view, question, n == 0)) }
+    }
+}
+
+fn composer(view: &ThreadView) -> Markup {
+    let record = &view.thread;
+    let here = urls::thread(&record.name);
+    if record.lifecycle_state.status == Lifecycle::Archived {
+        return html! {
+            div.card.put-away {
+                span { "This thread is archived." }
+                (form(api::RESTORE, &record.name, &here, &html! { button.button.primary type="submit" { "Restore" } }))
+            }
+        };
+    }
+    let unable = record.lifecycle_state.last_result_code
+        == Some(ResultCode::Code(
+            threadline_contract::Code::ContinuationUnavailable,
+        ));
+    let hint = if is_going(record) {
+        "Follow up (goes out when this turn ends)"
+    } else {
+        "Follow up"
+    };
+    html! {
+        form.card method="post" action="/do" data-rpc=(api::SEND) data-send data-draft=(record.name) {
+            input type="hidden" name="method" value=(api::SEND);
+            input type="hidden" name="thread" value=(record.name);
+            input type="hidden" name="back" value=(here);
+            @if unable { input type="hidden" name="newSession" value="1"; }
+            textarea name="prompt" rows="1" required placeholder=(hint) aria-label="Message" data-write {}
+            div.chips data-chips data-own {}
+            p.error role="alert" hidden {}
+            div.bar {
+                (attach())
+                @if unable { span.muted.small { "Begins a new conversation: the agent has forgotten this one." } }
+                button.button.primary type="submit" { "Send" }
+            }
+        }
+    }
+}
+
+/// What an agent said, drawn.
+fn said(text: &str) -> Markup {
+    html! { div.said { (markdown::draw(text)) } }
+}
+
+pub(super) fn asked(question: &threadline_contract::Question, keys: bool, thread: &str) -> Markup {
+    let id = format!("ask-{}", question.question_id);
+    html! {
+        div.card.ask #(format!("q-{}", question.question_id)) role="group" aria-labelledby=(id) {
+            p.what #(id) { (question.text) }
+            p.muted.small { "Asked " (words::ago(question.asked_at)) " · " (ask::wanted(question)) ", also over a restart" }
+            (ask::answers(question, ask::Lay::Column, keys, &urls::thread(thread)))
+        }
+    }
+}

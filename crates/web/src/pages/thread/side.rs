@@ -1,0 +1,171 @@
+//! Beside the conversation: the files of the current run, what was not taken and why, and the facts
+//! about session and run.
+
+use maud::{Markup, html};
+use threadline_app::api::{self, ThreadView};
+use threadline_contract::{
+    Omitted, ResultCode,
+    thread::{Lifecycle, SyncStatus, TaskAssociation, TaskThread},
+};
+
+use super::super::{form, icon};
+use crate::{kind, urls, words};
+
+/// Files that were not taken, shown without unfolding.
+const NAMED: usize = 5;
+
+pub(super) fn draw(view: &ThreadView) -> Markup {
+    html! {
+        (files(&view.thread))
+        (left_out(&view.thread.context_state.last_omitted))
+        (facts(&view.thread))
+    }
+}
+
+fn files(record: &TaskThread) -> Markup {
+    let state = &record.context_state;
+    let paths = &state.last_task_artifact_relative_paths;
+    let size = |path: &str| {
+        state
+            .last_artifacts
+            .iter()
+            .find(|f| f.path.as_str() == path)
+            .map(|f| f.size)
+    };
+    let all: u64 = state.last_artifacts.iter().map(|f| f.size).sum();
+    html! {
+        section.card.files aria-label="Files" {
+            header { h2 { "Files" } @if !paths.is_empty() { span.muted.small { (paths.len()) " · " (words::size(all)) } } }
+            @for path in paths {
+                a.file href=(urls::preview(&record.name, path.as_str())) data-preview data-path=(path) {
+                    span.kind aria-hidden="true" { (kind::badge(path.as_str())) }
+                    span.name title=(path) { (name(path.as_str())) }
+                    span.muted.small.num { @if let Some(size) = size(path.as_str()) { (words::size(size)) } }
+                }
+            }
+            div #coming data-own {}
+            (sync(record, paths.len()))
+        }
+    }
+}
+
+/// The folder may be cut off, the file's name not.
+fn name(path: &str) -> Markup {
+    match path.rsplit_once('/') {
+        Some((folder, name)) => html! { span.folder { (folder) "/" } span { (name) } },
+        None => html! { span { (path) } },
+    }
+}
+
+fn sync(record: &TaskThread, files: usize) -> Markup {
+    let state = &record.context_state;
+    let detail = state.last_artifact_sync_detail.as_deref();
+    let again = form(
+        api::SYNC,
+        &record.name,
+        &urls::thread(&record.name),
+        &html! { button.button type="submit" { "Fetch again" } },
+    );
+    let stopped = record.lifecycle_state.last_result_code == Some(ResultCode::Aborted);
+    match state.last_artifact_sync_status {
+        None => html! { p.calm { "Files that the agent makes come here when its run has ended." } },
+        Some(SyncStatus::Queued | SyncStatus::Running) => html! {
+            p.calm { "Files come when this run has ended. Those of the run before stay in the folder." }
+        },
+        Some(SyncStatus::Syncing) => {
+            html! { p.calm { span.state.running { span.dot aria-hidden="true" {} "Files are on their way" } } }
+        }
+        Some(SyncStatus::Synced) => html! {
+            p.proof { (icon::check()) span { (files) " of " (files) " verified" } @if let Some(at) = state.last_artifact_sync_at_ms { span.muted.small { (words::clock(at)) } } }
+        },
+        Some(SyncStatus::Partial) => html! {
+            div.trouble { p { b { "Some files could not be brought." } @if let Some(detail) = detail { " " (detail) } } (again) }
+        },
+        // What a failed run left behind is told in the conversation.
+        Some(SyncStatus::Failed)
+            if record.lifecycle_state.last_result_code != Some(ResultCode::Success)
+                && detail.is_none() =>
+        {
+            html! { p.calm { "No files: the run did not succeed." } }
+        }
+        Some(SyncStatus::Failed) => html! {
+            div.trouble { p { b { "The files could not be brought." } @if let Some(detail) = detail { " " (detail) } } (again) }
+        },
+        Some(SyncStatus::NoArtifacts) if stopped => {
+            html! { p.calm { "No files: the run was stopped." } }
+        }
+        Some(SyncStatus::NoArtifacts) => html! { p.calm { "No files: the run did not succeed." } },
+        Some(SyncStatus::NoExportedArtifacts) => html! { p.calm { "This run made no files." } },
+    }
+}
+
+fn left_out(omitted: &[Omitted]) -> Markup {
+    let line =
+        |file: &Omitted| html! { li { code { (file.path) } " " (words::not_taken(file.reason)) } };
+    let (named, rest) = omitted.split_at(omitted.len().min(NAMED));
+    html! {
+        @if !omitted.is_empty() {
+            section.note aria-label="Files that were not taken" {
+                p { b { (words::several(omitted.len() as u64, "file")) @if omitted.len() == 1 { " was not taken" } @else { " were not taken" } } }
+                ul { @for file in named { (line(file)) } }
+                @if !rest.is_empty() {
+                    details { summary { (rest.len()) " more" } ul { @for file in rest { (line(file)) } } }
+                }
+            }
+        }
+    }
+}
+
+fn facts(record: &TaskThread) -> Markup {
+    let binding = &record.workspace_binding;
+    let run = record.context_state.task_association.as_ref();
+    html! {
+        section.facts aria-label="Details" {
+            h2 { "Details" }
+            dl {
+                (fact("Name", &html! { code { (record.name) } }))
+                (fact("Folder", &html! { code { (binding.workspace_path) } " " (copy(&binding.workspace_path)) }))
+                @if let Some(own) = &binding.working_directory { (fact("Works in", &html! { code { (own) } })) }
+                @if let Some(runtime) = &record.execution_binding.runtime { (fact("Runs on", &html! { (words::runtime(runtime)) })) }
+                @if let Some(run) = run { (run_facts(record, run)) }
+                (fact("Begun", &words::moment(record.created_at_ms)))
+            }
+        }
+    }
+}
+
+fn run_facts(record: &TaskThread, run: &TaskAssociation) -> Markup {
+    let going = record.lifecycle_state.status == Lifecycle::Running;
+    html! {
+        @if let Some(session) = &run.session_key { (fact("Session", &html! { code { (session) } })) }
+        @if let Some(id) = &run.run_id { (fact(if going { "Run" } else { "Last run" }, &html! { code { (id) } })) }
+        (fact("Started", &words::moment(run.started_at_ms)))
+        (fact("Used", &used(run)))
+    }
+}
+
+fn used(run: &TaskAssociation) -> Markup {
+    let Some(usage) = run.usage else {
+        return html! { span.muted { "not reported" } };
+    };
+    let part = |n: Option<u64>, what: &str| n.map(|n| format!("{} {what}", words::count(n)));
+    let parts: Vec<String> = [
+        part(usage.input_tokens, "read"),
+        part(usage.output_tokens, "written"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match parts.is_empty() {
+        true => html! { span.muted { "not reported" } },
+        false => html! { (parts.join(", ")) " (tokens)" },
+    }
+}
+
+fn fact(word: &str, value: &Markup) -> Markup {
+    html! { div { dt { (word) } dd { (value) } } }
+}
+
+fn copy(text: &str) -> Markup {
+    html! { button.quiet.small type="button" data-copy=(text) { "Copy" } }
+}

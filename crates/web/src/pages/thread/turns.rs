@@ -1,0 +1,151 @@
+//! The conversation, turn by turn: what was asked, a place for the steps, what was said.
+
+use maud::{Markup, html};
+use threadline_app::api::{self, ThreadView};
+use threadline_contract::{
+    Code, Question, ResultCode, RunId,
+    thread::{Lifecycle, Message, Role, TaskThread},
+};
+
+use super::{super::form, asked, said};
+use crate::{urls, words};
+
+/// What belongs together: a message of the user and everything that came of it.
+pub(super) struct Turn<'a> {
+    /// Tells it apart from the others, also when the page is drawn again.
+    key: String,
+    /// The run, once it is known.
+    pub(super) run: Option<&'a RunId>,
+    /// It waits for the turn before it.
+    pub(super) waits: bool,
+    messages: Vec<&'a Message>,
+}
+
+/// The turns in the order in which they were asked for. What a run said goes to its own turn, also
+/// when the user wrote something else meanwhile.
+pub(super) fn of(record: &TaskThread) -> Vec<Turn<'_>> {
+    let context = &record.context_state;
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    for (n, message) in context.messages.iter().enumerate() {
+        let run = message.run_id.as_ref();
+        let own = match (run, message.role) {
+            (Some(run), _) => turns.iter().position(|t| t.run == Some(run)),
+            (None, Role::Assistant) => turns.iter().rposition(|t| !t.waits),
+            (None, Role::User) => None,
+        };
+        match own {
+            Some(at) => turns[at].messages.push(message),
+            None => {
+                let waits = message.role == Role::User
+                    && context
+                        .queued_turns
+                        .iter()
+                        .any(|t| t.queued_at_ms == message.timestamp_ms);
+                turns.push(Turn {
+                    key: format!("turn-{n}"),
+                    run,
+                    waits,
+                    messages: vec![message],
+                });
+            }
+        }
+    }
+    // The bridge has named the run, but the transcript has not caught up.
+    let current = context
+        .task_association
+        .as_ref()
+        .and_then(|a| a.run_id.as_ref());
+    if let Some(run) = current.filter(|run| turns.iter().all(|t| t.run != Some(*run)))
+        && let Some(turn) = turns
+            .iter_mut()
+            .rev()
+            .find(|t| !t.waits)
+            .filter(|t| t.run.is_none())
+    {
+        turn.run = Some(run);
+    }
+    turns
+}
+
+pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
+    let by = |role: Role| turn.messages.iter().filter(move |m| m.role == role);
+    let result = view.thread.lifecycle_state.last_result_code;
+    let ended = view.thread.lifecycle_state.status == Lifecycle::Ready;
+    let shows_outcome = last && ended && result.is_some_and(|r| words::outcome(r).is_some());
+    let questions = view
+        .questions
+        .iter()
+        .filter(|q| Some(&q.run_id) == turn.run);
+    if turn.waits {
+        return waiting(view, turn);
+    }
+    html! {
+        section.turn #(turn.key) {
+            @for message in by(Role::User) { div.you { (message.text) } }
+            div.work data-own data-run=[turn.run.map(RunId::as_str)] {}
+            @for message in by(Role::Assistant).filter(|m| !m.error) { (said(&message.text)) }
+            @for (n, open) in questions.enumerate() { (question(view, open, n == 0)) }
+            @if shows_outcome { (outcome(view, turn)) } @else {
+                @for message in by(Role::Assistant).filter(|m| m.error) { p.note.bad { (message.text) } }
+            }
+        }
+    }
+}
+
+fn waiting(view: &ThreadView, turn: &Turn<'_>) -> Markup {
+    html! {
+        section.turn #(turn.key) {
+            @for message in &turn.messages { div.you.later { (message.text) } }
+            p.small.muted.aside-you {
+                @match view.queue {
+                    Some(place) if view.thread.lifecycle_state.status == Lifecycle::Queued => { "Waits for its turn · number " (place.position) " of " (place.queued) " in line" },
+                    _ => "Goes out when the turn before it has ended",
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn question(view: &ThreadView, question: &Question, first: bool) -> Markup {
+    asked(question, first, &view.thread.name)
+}
+
+/// How the last run ended, when it did not end well, and what can be done about it.
+fn outcome(view: &ThreadView, turn: &Turn<'_>) -> Markup {
+    let record = &view.thread;
+    let Some(result) = record.lifecycle_state.last_result_code else {
+        return html! {};
+    };
+    let Some((title, advice)) = words::outcome(result) else {
+        return html! {};
+    };
+    let told = turn
+        .messages
+        .iter()
+        .rev()
+        .find(|m| m.error)
+        .map(|m| m.text.as_str());
+    let stopped = result == ResultCode::Aborted;
+    let here = urls::thread(&record.name);
+    let act = |method: &str, button: &Markup| form(method, &record.name, &here, button);
+    html! {
+        div.card.outcome.quietly[stopped] role="group" aria-label="How it ended" {
+            p.what { span class=(if stopped { "state" } else { "state failed" }) { span.dot aria-hidden="true" {} } (title) }
+            @if let Some(told) = told { p { (told) } }
+            @if told.is_none_or(|told| !told.contains(advice.as_str())) { p.muted.small { (advice) } }
+            @if !stopped { p.small.muted { code { (result) } } }
+            div.buttons {
+                @if words::may_be_fetched(result) { (act(api::SYNC, &html! { button.button.primary type="submit" { "Fetch the result" } })) }
+                @if result == ResultCode::Code(Code::ContinuationUnavailable) {
+                    (act(api::RETRY, &html! { input type="hidden" name="newSession" value="1"; button.button.primary type="submit" { "Try again in a new conversation" } }))
+                } @else {
+                    (act(api::RETRY, &html! { button.button type="submit" { "Try again" } }))
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "turns_tests.rs"]
+mod tests;

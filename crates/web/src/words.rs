@@ -1,0 +1,317 @@
+//! Plain words for what the records say: states, reasons, sizes, times. Every state has a word and
+//! a shape; none is told by colour alone.
+
+use jiff::{Timestamp, tz::TimeZone};
+use maud::{Markup, html};
+use threadline_app::api::{Summary, ThreadView};
+use threadline_contract::{
+    Code, Millis, OmitReason, ResultCode, RuntimeId, Stage,
+    thread::{Lifecycle, SyncStatus},
+};
+
+/// How something stands: a look, and a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) look: Look,
+    pub(crate) word: String,
+}
+
+/// The five looks of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It goes on.
+    Running,
+    /// It waits for the person.
+    Waiting,
+    /// It went wrong.
+    Failed,
+    /// It went well.
+    Done,
+    /// Nothing to see to.
+    Quiet,
+}
+
+impl Look {
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Self::Running => "state running",
+            Self::Waiting => "state waiting",
+            Self::Failed => "state failed",
+            Self::Done => "state done",
+            Self::Quiet => "state",
+        }
+    }
+}
+
+impl State {
+    fn new(look: Look, word: impl Into<String>) -> Self {
+        Self {
+            look,
+            word: word.into(),
+        }
+    }
+}
+
+impl maud::Render for State {
+    fn render(&self) -> Markup {
+        html! { span class=(self.look.class()) { span.dot aria-hidden="true" {} (self.word) } }
+    }
+}
+
+/// How a thread in a list stands.
+pub(crate) fn state_of(thread: &Summary) -> State {
+    state(
+        thread.lifecycle_status,
+        thread.last_result_code,
+        thread.last_artifact_sync_status,
+        thread.open_questions > 0,
+    )
+}
+
+/// How a thread stands, as far as its page knows.
+pub(crate) fn state_of_view(view: &ThreadView) -> State {
+    let record = &view.thread;
+    let context = &record.context_state;
+    let running = record.lifecycle_state.status == Lifecycle::Running;
+    if running && view.questions.is_empty() {
+        if context
+            .task_association
+            .as_ref()
+            .is_some_and(|a| a.cancel_requested)
+        {
+            return State::new(Look::Running, "stopping");
+        }
+        match view.progress.as_ref().map(|p| p.stage) {
+            Some(Stage::Queued) => return State::new(Look::Quiet, "waits for its turn"),
+            Some(Stage::Preparing) => return State::new(Look::Running, "getting ready"),
+            Some(Stage::Verifying) => return State::new(Look::Running, "looking for its files"),
+            Some(Stage::Collecting) => return State::new(Look::Running, "collecting its files"),
+            Some(Stage::Working | Stage::Waiting) | None => {}
+        }
+    }
+    state(
+        record.lifecycle_state.status,
+        record.lifecycle_state.last_result_code,
+        context.last_artifact_sync_status,
+        !view.questions.is_empty(),
+    )
+}
+
+fn state(
+    lifecycle: Lifecycle,
+    result: Option<ResultCode>,
+    sync: Option<SyncStatus>,
+    asked: bool,
+) -> State {
+    match lifecycle {
+        Lifecycle::Archived => State::new(Look::Quiet, "archived"),
+        Lifecycle::Running | Lifecycle::Queued if asked => {
+            State::new(Look::Waiting, "waiting for you")
+        }
+        Lifecycle::Running => State::new(Look::Running, "working"),
+        Lifecycle::Queued => State::new(Look::Quiet, "waits for its turn"),
+        Lifecycle::Ready => match (result, sync) {
+            (None, _) => State::new(Look::Quiet, "ready"),
+            (Some(ResultCode::Success), Some(SyncStatus::Syncing)) => {
+                State::new(Look::Running, "bringing files home")
+            }
+            (Some(ResultCode::Success), Some(SyncStatus::Partial | SyncStatus::Failed)) => {
+                State::new(Look::Waiting, "done, files missing")
+            }
+            (Some(ResultCode::Success), _) => State::new(Look::Done, "done"),
+            (Some(ResultCode::Aborted), _) => State::new(Look::Quiet, "stopped"),
+            (Some(_), _) => State::new(Look::Failed, "failed"),
+        },
+    }
+}
+
+/// What a result means: a title and what to do. `None` for the two that need nothing.
+pub(crate) fn outcome(result: ResultCode) -> Option<(&'static str, String)> {
+    Some(match result {
+        ResultCode::Success => return None,
+        ResultCode::Aborted => (
+            "Stopped",
+            "You stopped this run. What it had done until then is kept.".into(),
+        ),
+        ResultCode::Failed => (
+            "It did not work",
+            "The run failed and gave no reason. Try again, or ask in other words.".into(),
+        ),
+        ResultCode::ArtifactMissing => (
+            "A promised file is missing",
+            "The run ended, but something it had to deliver is not there.".into(),
+        ),
+        ResultCode::Code(code) => (title(code), code.advice().to_owned()),
+        ResultCode::AcpHttp(status) => (
+            "The bridge refused",
+            format!("The bridge answered with HTTP status {status}. Its log says more."),
+        ),
+    })
+}
+
+fn title(code: Code) -> &'static str {
+    match code {
+        Code::RequiredArtifactMissing => "A promised file is missing",
+        Code::AgentLost | Code::RunLost => "The agent is gone",
+        Code::TurnDeclined => "Declined",
+        Code::BudgetExceeded => "It took too long",
+        Code::ContinuationUnavailable => "This conversation cannot go on",
+        Code::StorageFull => "The disk is full",
+        Code::ModelUnreachable | Code::ModelFailed | Code::ModelRefusesTools => {
+            "The model did not help"
+        }
+        Code::GatewayBusy | Code::RuntimeBusy | Code::QueueFull => "Too much at once",
+        code if is_unheard(code) => "The result did not arrive",
+        _ => "It did not work",
+    }
+}
+
+/// Whether the run may have ended well without us hearing it, so that asking again may help.
+pub(crate) fn may_be_fetched(result: ResultCode) -> bool {
+    match result {
+        ResultCode::Code(code) => is_unheard(code),
+        ResultCode::AcpHttp(_) => true,
+        ResultCode::Success
+        | ResultCode::Failed
+        | ResultCode::Aborted
+        | ResultCode::ArtifactMissing => false,
+    }
+}
+
+fn is_unheard(code: Code) -> bool {
+    matches!(
+        code,
+        Code::ConnectFailed
+            | Code::ConnectTimeout
+            | Code::ConnectionClosed
+            | Code::SseNoResult
+            | Code::BadBridgeAnswer
+            | Code::PollTimeout
+    )
+}
+
+/// Why a file was not taken.
+pub(crate) fn not_taken(reason: OmitReason) -> &'static str {
+    match reason {
+        OmitReason::Symlink => "is a link, and links are never followed",
+        OmitReason::SpecialFile => "is not a plain file",
+        OmitReason::HardLink => "belongs to another user",
+        OmitReason::NameNotUtf8 => "has a name that cannot be written",
+        OmitReason::TooLarge => "is larger than a file may be",
+        OmitReason::TooDeep => "lies too many folders deep",
+        OmitReason::Unreadable => "could not be opened",
+        OmitReason::Vanished => "was gone before it could be read",
+        OmitReason::ChangedWhileReading => "changed while it was read",
+        OmitReason::Skipped => "is a hidden file, a cache or a tool’s own",
+        OmitReason::Ignored => "is excluded by an ignore rule",
+        OmitReason::ChangedOutsideRun => "was not changed by this run",
+        OmitReason::AmbiguousOwner => "may belong to another run that ran at the same time",
+        OmitReason::OutsideScope => "was written outside the run’s folder",
+        OmitReason::Placeholder => "is a placeholder, not a result",
+        OmitReason::UnsafeName => "has a name that is not safe everywhere",
+    }
+}
+
+/// Where a thread runs.
+pub(crate) fn runtime(id: &RuntimeId) -> &str {
+    match id {
+        RuntimeId::OpenClaw => "OpenClaw",
+        RuntimeId::Builtin => "built-in agent",
+        RuntimeId::Acp(agent) => agent,
+    }
+}
+
+/// `1 file`, `3 files`.
+pub(crate) fn several(n: u64, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    }
+}
+
+/// `6.2 kB`.
+#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
+pub(crate) fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 999.5 {
+            let digits = usize::from(value < 9.95 && unit != "B");
+            return format!("{value:.digits$} {unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
+
+/// `3.1 s`, `2 min 10 s`.
+#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
+pub(crate) fn duration(ms: i64) -> String {
+    let seconds = ms / 1000;
+    match ms {
+        ..1000 => format!("{} ms", ms.max(0)),
+        1000..10_000 => format!("{:.1} s", (ms / 100) as f64 / 10.0),
+        10_000..60_000 => format!("{seconds} s"),
+        60_000..3_600_000 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// `8.4 k`.
+#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
+pub(crate) fn count(n: u64) -> String {
+    match n {
+        ..1000 => n.to_string(),
+        1000..999_950 => format!("{:.1} k", n as f64 / 1e3),
+        _ => format!("{:.1} M", n as f64 / 1e6),
+    }
+}
+
+/// How long ago something was, as an element that the page keeps right.
+pub(crate) fn ago(at: Millis) -> Markup {
+    let text = ago_text(Millis::now().since(at), at);
+    html! { time datetime=(iso(at)) data-ago { (text) } }
+}
+
+fn ago_text(ms: i64, at: Millis) -> String {
+    let minutes = ms / 60_000;
+    let unit = |n: i64, what: &str| format!("{} ago", several(n.unsigned_abs(), what));
+    match minutes {
+        ..1 => "just now".into(),
+        1..60 => unit(minutes, "minute"),
+        60..1440 => unit(minutes / 60, "hour"),
+        1440..10_080 => unit(minutes / 1440, "day"),
+        _ => local(at, "%-d %b %Y"),
+    }
+}
+
+/// The time of day, as an element.
+pub(crate) fn clock(at: Millis) -> Markup {
+    html! { time datetime=(iso(at)) data-clock { (local(at, "%H:%M")) } }
+}
+
+/// Day and time, as an element.
+pub(crate) fn moment(at: Millis) -> Markup {
+    html! { time datetime=(iso(at)) data-moment { (local(at, "%-d %b, %H:%M:%S")) } }
+}
+
+/// How long something has been going on, as an element that counts.
+pub(crate) fn since(at: Millis) -> Markup {
+    html! { span.num data-since=(at.0) { (duration(Millis::now().since(at) / 1000 * 1000)) } }
+}
+
+fn iso(at: Millis) -> String {
+    Timestamp::from_millisecond(at.0)
+        .map(|t| t.to_string())
+        .unwrap_or_default()
+}
+
+fn local(at: Millis, format: &str) -> String {
+    let zoned = Timestamp::from_millisecond(at.0).map(|t| t.to_zoned(TimeZone::system()));
+    zoned
+        .map(|z| z.strftime(format).to_string())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "words_tests.rs"]
+mod tests;

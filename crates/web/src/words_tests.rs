@@ -1,0 +1,125 @@
+use pretty_assertions::assert_eq;
+use threadline_contract::Code;
+
+use super::*;
+
+#[test]
+fn numbers_are_short() {
+    for (bytes, want) in [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (6_240, "6.2 kB"),
+        (84_000, "84 kB"),
+        (999_600, "1.0 MB"),
+        (2_100_000, "2.1 MB"),
+        (16_000_000_000, "16 GB"),
+    ] {
+        assert_eq!(size(bytes), want);
+    }
+    for (ms, want) in [
+        (-5, "0 ms"),
+        (12, "12 ms"),
+        (3_149, "3.1 s"),
+        (41_900, "41 s"),
+        (130_000, "2 min 10 s"),
+        (3_900_000, "1 h 5 min"),
+    ] {
+        assert_eq!(duration(ms), want);
+    }
+    for (n, want) in [(999, "999"), (8_400, "8.4 k"), (2_500_000, "2.5 M")] {
+        assert_eq!(count(n), want);
+    }
+}
+
+#[test]
+fn times_are_told_as_people_do() {
+    let now = Millis(1_780_000_000_000);
+    for (ms, want) in [
+        (5_000, "just now"),
+        (60_000, "1 minute ago"),
+        (4 * 60_000, "4 minutes ago"),
+        (2 * 3_600_000, "2 hours ago"),
+        (3 * 86_400_000, "3 days ago"),
+    ] {
+        assert_eq!(ago_text(ms, now), want);
+    }
+}
+
+#[test]
+fn every_state_has_a_word() {
+    use Lifecycle::*;
+    let aborted = Some(ResultCode::Aborted);
+    let success = Some(ResultCode::Success);
+    let lost = Some(ResultCode::Code(Code::AgentLost));
+    for (lifecycle, result, sync, asked, look, word) in [
+        (Ready, None, None, false, Look::Quiet, "ready"),
+        (Queued, None, None, false, Look::Quiet, "waits for its turn"),
+        (
+            Running,
+            None,
+            Some(SyncStatus::Running),
+            false,
+            Look::Running,
+            "working",
+        ),
+        (Running, None, None, true, Look::Waiting, "waiting for you"),
+        (
+            Ready,
+            success,
+            Some(SyncStatus::Synced),
+            false,
+            Look::Done,
+            "done",
+        ),
+        (
+            Ready,
+            success,
+            Some(SyncStatus::Syncing),
+            false,
+            Look::Running,
+            "bringing files home",
+        ),
+        (
+            Ready,
+            success,
+            Some(SyncStatus::Partial),
+            false,
+            Look::Waiting,
+            "done, files missing",
+        ),
+        (
+            Ready,
+            aborted,
+            Some(SyncStatus::NoArtifacts),
+            false,
+            Look::Quiet,
+            "stopped",
+        ),
+        (
+            Ready,
+            lost,
+            Some(SyncStatus::Failed),
+            false,
+            Look::Failed,
+            "failed",
+        ),
+        (Archived, success, None, false, Look::Quiet, "archived"),
+    ] {
+        assert_eq!(
+            state(lifecycle, result, sync, asked),
+            State::new(look, word)
+        );
+    }
+}
+
+#[test]
+fn every_failure_says_what_to_do() {
+    for code in Code::ALL {
+        let (title, advice) = outcome(ResultCode::Code(*code)).unwrap();
+        assert!(!title.is_empty() && advice.ends_with('.'), "{code}");
+    }
+    assert_eq!(outcome(ResultCode::Success), None);
+    assert!(may_be_fetched(ResultCode::Code(Code::ConnectionClosed)));
+    assert!(!may_be_fetched(ResultCode::Code(Code::AgentLost)));
+}

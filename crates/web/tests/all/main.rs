@@ -1,0 +1,10 @@
+//! The routes, through the public surface.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod app;
+mod common;
+mod routes;
