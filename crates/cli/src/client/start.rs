@@ -20,6 +20,8 @@ use crate::{
 
 /// How long an owner may take until it is ready.
 const READY: Duration = Duration::from_secs(60);
+/// How many owners that we started may be killed before it is an error.
+const KILLED_MOST: u32 = 3;
 /// From when on a person is told what is being waited for.
 const TOLD: Duration = Duration::from_secs(1);
 /// How often the folder is looked at.
@@ -42,6 +44,7 @@ pub(super) async fn ensure(
     let begun = Instant::now();
     let mut child: Option<Child> = None;
     let mut told = false;
+    let mut killed = 0;
     loop {
         match look(places)? {
             Owner::Ready(state) => return Ok(state),
@@ -52,6 +55,11 @@ pub(super) async fn ensure(
                 Some(Ok(Some(status))) => match status.code() {
                     // Another one was quicker and has gone again since.
                     Some(code) if code == i32::from(OUTRUN) => child = None,
+                    // Killed by somebody: that is no reason of its own not to start.
+                    None if killed < KILLED_MOST => {
+                        killed += 1;
+                        child = None;
+                    }
                     _ => return Err(died(places)),
                 },
                 Some(Err(e)) => return Err(unreachable(places, &e.to_string())),

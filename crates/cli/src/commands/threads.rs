@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use threadline_app::api::{self, Deleted, List, ListParams, Summary, ThreadParams, ThreadView};
-use threadline_contract::{Code, Fault, Millis};
+use threadline_contract::{Code, Fault, Millis, thread::Lifecycle};
 
 use super::Context;
 use crate::{
@@ -72,7 +72,25 @@ pub(super) async fn show(context: &Context, args: OneThread) -> Result<Exit, Fau
 }
 
 pub(super) async fn cancel(context: &Context, args: OneThread) -> Result<Exit, Fault> {
-    changed(context, api::CANCEL, args).await
+    let client = context.client().await?;
+    let params = ThreadParams {
+        thread: args.thread,
+    };
+    let view: ThreadView = client.call(api::SHOW, params.clone()).await?;
+    let thread = &view.thread;
+    let working = matches!(
+        thread.lifecycle_state.status,
+        Lifecycle::Running | Lifecycle::Queued
+    );
+    if !working && thread.context_state.queued_turns.is_empty() {
+        context.print(&view, || {
+            format!("Nothing of {} runs or waits.\n", thread.name)
+        });
+        return Ok(Exit::Done);
+    }
+    let view: ThreadView = client.call(api::CANCEL, params).await?;
+    context.print(&view, || tables::stands(&view, context.out));
+    Ok(Exit::Done)
 }
 
 pub(super) async fn archive(context: &Context, args: OneThread) -> Result<Exit, Fault> {

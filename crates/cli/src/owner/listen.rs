@@ -43,10 +43,7 @@ pub(crate) async fn bind(server: &Server, mode: Mode) -> Result<TcpListener, Fau
 
 fn refused(address: SocketAddr, e: &io::Error) -> Fault {
     match e.kind() {
-        io::ErrorKind::AddrInUse => Fault::new(
-            Code::PortInUse,
-            format!("Another program listens on {address}."),
-        ),
+        io::ErrorKind::AddrInUse => Fault::new(Code::PortInUse, format!("{address} is taken.")),
         io::ErrorKind::AddrNotAvailable => Fault::new(
             Code::ConfigInvalid,
             format!(

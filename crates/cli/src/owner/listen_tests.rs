@@ -49,10 +49,7 @@ async fn a_taken_port_is_said_or_avoided() {
     let address = taken.local_addr().unwrap().to_string();
     let code =
         |found: Result<TcpListener, Fault>| found.map(|_| ()).map_err(|f| (f.code, f.message));
-    let in_use = Err((
-        Code::PortInUse,
-        format!("Another program listens on {address}."),
-    ));
+    let in_use = Err((Code::PortInUse, format!("{address} is taken.")));
     assert_eq!(
         code(bind(&server(&address, false, false, true), Mode::Background).await),
         in_use

@@ -118,11 +118,8 @@ fn trouble_is_told_in_the_words_of_the_run() {
 
 #[test]
 fn an_error_says_what_to_do_once() {
-    let fault = Fault::new(
-        Code::PortInUse,
-        "Another program listens on 127.0.0.1:8787.",
-    );
-    let want = "error: Another program listens on 127.0.0.1:8787. [PORT_IN_USE]\n  Choose another address with --listen.\n";
+    let fault = Fault::new(Code::PortInUse, "127.0.0.1:8787 is taken.");
+    let want = "error: 127.0.0.1:8787 is taken. [PORT_IN_USE]\n  Another program listens there. Choose another address with --listen.\n";
     assert_eq!(error(&fault, Terminal::PLAIN), want);
     let whole = Fault::new(Code::ThreadNotFound, Code::ThreadNotFound.advice());
     assert_eq!(

@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     io::{self, Write as _},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use threadline_app::api::FileProgress;
 use threadline_contract::{Question, QuestionState, Step, StepState};
 
@@ -14,11 +15,14 @@ use super::{
     Terminal,
     story::Say,
     tables,
-    words::{clean, line, short, size, took},
+    term::Stderr,
+    words::{clean, line, short, size, took, wrapped},
 };
 
 /// A step that was quick needs no number.
 const WORTH_TELLING: i64 = 1000;
+/// After so many milliseconds a person wonders how long it has been.
+const PATIENT: i64 = 3000;
 /// Downloads that get a bar of their own.
 const BARS: usize = 6;
 
@@ -33,13 +37,14 @@ pub(crate) struct Screen {
     mid_line: bool,
     /// Something of the answer was written.
     answered: bool,
+    begun: Instant,
 }
 
 impl Screen {
     pub(crate) fn new() -> Self {
         let (out, err) = (Terminal::stdout(), Terminal::stderr());
         let target = match err.person {
-            true => ProgressDrawTarget::stderr(),
+            true => ProgressDrawTarget::term_like_with_hz(Box::new(Stderr::default()), 20),
             false => ProgressDrawTarget::hidden(),
         };
         let bars = MultiProgress::with_draw_target(target);
@@ -51,6 +56,7 @@ impl Screen {
             files: HashMap::new(),
             mid_line: false,
             answered: false,
+            begun: Instant::now(),
         }
     }
 
@@ -60,10 +66,7 @@ impl Screen {
             Say::Doing(what) => self.doing(&what),
             Say::Step(step) => self.line(&ended(&step, self.err)),
             Say::Text(text) => self.text(&text),
-            Say::Note(note) => {
-                let note = format!("  {}", self.err.dim(&line(&note)));
-                self.line(&note);
-            }
+            Say::Note(note) => self.note(&note),
             Say::Asked(question) => self.asked(&question),
             Say::Closed(question) => self.closed(&question),
             Say::File(file) => self.file(&file),
@@ -86,8 +89,14 @@ impl Screen {
         }
     }
 
+    fn note(&mut self, note: &str) {
+        for part in wrapped(&line(note), self.err.width.saturating_sub(4)) {
+            self.line(&format!("  {}", self.err.dim(&part)));
+        }
+    }
+
     fn doing(&mut self, what: &str) {
-        let what = short(what, self.err.width.saturating_sub(6));
+        let what = short(what, self.err.width.saturating_sub(24));
         if !self.err.person || what.is_empty() {
             return self.quiet();
         }
@@ -95,15 +104,9 @@ impl Screen {
         if self.mid_line {
             return;
         }
-        let spinner = self.spinner.get_or_insert_with(|| {
-            let spinner = self.bars.add(ProgressBar::new_spinner());
-            let frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "];
-            let style = ProgressStyle::with_template("  {spinner} {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            spinner.set_style(style.tick_strings(&frames));
-            spinner.enable_steady_tick(Duration::from_millis(80));
-            spinner
-        });
+        let spinner = self
+            .spinner
+            .get_or_insert_with(|| self.bars.add(spinning(self.begun, self.err)));
         spinner.set_message(what);
     }
 
@@ -216,6 +219,24 @@ impl Screen {
         let mut err = io::stderr().lock();
         let _ = write!(err, "{sign}").and_then(|()| err.flush());
     }
+}
+
+/// Something moves, and from the fourth second on it says since when.
+fn spinning(begun: Instant, to: Terminal) -> ProgressBar {
+    let since = move |_: &ProgressState, out: &mut dyn fmt::Write| {
+        let ms = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        if ms >= PATIENT {
+            // The template's own memory: it takes everything.
+            let _ = write!(out, "{}", to.dim(&took(ms / 1000 * 1000)));
+        }
+    };
+    let spinner = ProgressBar::new_spinner();
+    let frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "];
+    let style = ProgressStyle::with_template("  {spinner} {msg}  {since}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    spinner.set_style(style.with_key("since", since).tick_strings(&frames));
+    spinner.enable_steady_tick(Duration::from_millis(80));
+    spinner
 }
 
 fn ended(step: &Step, to: Terminal) -> String {

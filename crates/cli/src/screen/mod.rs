@@ -6,6 +6,7 @@ pub(crate) mod fixtures;
 pub(crate) mod live;
 pub(crate) mod story;
 pub(crate) mod tables;
+mod term;
 pub(crate) mod words;
 
 use std::{io::IsTerminal, os::fd::AsFd};

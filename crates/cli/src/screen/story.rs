@@ -132,6 +132,8 @@ impl Story {
             // The thread has moved on to its next turn; ours has ended.
             return;
         }
+        let questions = if ours { view.questions.clone() } else { vec![] };
+        self.view = view;
         if run.is_some() && run != self.run {
             self.running.clear();
             self.run = run;
@@ -143,12 +145,9 @@ impl Story {
                 self.update(update, out);
             }
         }
-        if ours {
-            for question in &view.questions {
-                self.ask(question.clone(), out);
-            }
+        for question in questions {
+            self.ask(question, out);
         }
-        self.view = view;
         let doing = self.going_on();
         self.now(doing, out);
     }

@@ -35,6 +35,21 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// A line in parts that fit, broken between words.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match parts.last_mut() {
+            Some(last) if last.chars().count() + 1 + word.chars().count() <= width => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => parts.push(word.to_owned()),
+        }
+    }
+    parts
+}
+
 /// `812 B`, `2.1 kB`, `14 kB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];

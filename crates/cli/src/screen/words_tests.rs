@@ -77,3 +77,16 @@ fn words_survive_a_shell() {
     assert_eq!(quoted("it's here"), "'it'\\''s here'");
     assert_eq!(quoted(""), "''");
 }
+
+#[test]
+fn a_long_line_breaks_between_words() {
+    assert_eq!(
+        wrapped("one two three four", 9),
+        ["one two", "three", "four"]
+    );
+    assert_eq!(
+        wrapped("averyverylongword x", 5),
+        ["averyverylongword", "x"]
+    );
+    assert_eq!(wrapped("", 5), [""]);
+}

@@ -1,142 +1,26 @@
-//! `doctor`: is everything in order, and what to do where it is not.
+//! What can be seen on this machine without asking anybody.
 
 use std::{
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::Path,
-    sync::Arc,
 };
 
-use serde::Serialize;
-use threadline_app::api::{self, NoParams, Problems, Runtimes};
 use threadline_contract::{Fault, Millis};
 use threadline_files::{Lock, Reason, atomic};
-use threadline_runtimes::builtin::Found;
 use threadline_store::{Store, StoreConfig};
 
-use super::Context;
+use super::Check;
 use crate::{
-    client::Client,
     config::Config,
-    exit::Exit,
-    owner::{Mode, Owner, Places, VERSION, look, token},
-    screen::{Terminal, words},
+    owner::{Mode, Owner, Places, VERSION, token},
+    screen::words,
 };
 
 /// Free bytes below which something will soon not fit, and below which nothing does.
 const SCARCE: u64 = 1 << 30;
 const NONE_LEFT: u64 = 100 << 20;
 
-/// How something stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Health {
-    Ok,
-    Warn,
-    Bad,
-}
-
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Check {
-    what: &'static str,
-    health: Health,
-    found: String,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<String>,
-}
-
-impl Check {
-    fn ok(what: &'static str, found: impl Into<String>) -> Self {
-        Self {
-            what,
-            health: Health::Ok,
-            found: found.into(),
-            advice: None,
-        }
-    }
-    fn warn(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            health: Health::Warn,
-            advice: Some(advice.into()),
-            ..Self::ok(what, found)
-        }
-    }
-    fn bad(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            health: Health::Bad,
-            advice: Some(advice.into()),
-            ..Self::ok(what, found)
-        }
-    }
-    fn fault(what: &'static str, fault: &Fault) -> Self {
-        Self::bad(
-            what,
-            format!("{} [{}]", words::clean(&fault.message), fault.code),
-            fault.code.advice(),
-        )
-    }
-}
-
-pub(super) async fn doctor(context: &Context) -> Result<Exit, Fault> {
-    let config = &context.config;
-    let places = Places::new(&config.data);
-    let mut checks = vec![settings(config)];
-    let folder = data_folder(places.data());
-    let usable = folder.health != Health::Bad;
-    checks.push(folder);
-    checks.extend(disk("disk of the data", places.data()));
-    checks.extend(disk("disk of the threads", &config.workspaces));
-    if usable {
-        checks.push(token_file(&places));
-        let owner = look(&places);
-        checks.push(database(config, &places, &owner).await);
-        checks.push(owner_state(&owner));
-        checks.extend(leftovers(&places, &owner));
-        checks.extend(asked(context, &owner).await);
-    }
-    checks.push(model(config));
-    let worst = checks
-        .iter()
-        .map(|c| c.health)
-        .max_by_key(|h| *h as u8)
-        .unwrap_or(Health::Ok);
-    context.print(
-        &serde_json::json!({"health": worst, "checks": checks}),
-        || told(&checks, context.out),
-    );
-    Ok(match worst {
-        Health::Ok | Health::Warn => Exit::Done,
-        Health::Bad => Exit::Failed,
-    })
-}
-
-fn told(checks: &[Check], to: Terminal) -> String {
-    let width = checks.iter().map(|c| c.what.len()).max().unwrap_or(0);
-    let mut out = String::new();
-    for check in checks {
-        let sign = match check.health {
-            Health::Ok => to.good("ok  "),
-            Health::Warn => to.warn("warn"),
-            Health::Bad => to.bad("bad "),
-        };
-        let found = check
-            .found
-            .replace('\n', &format!("\n{:1$}", "", width + 8));
-        out.push_str(&format!("{sign}  {:width$}  {found}\n", check.what));
-        if let Some(advice) = &check.advice {
-            out.push_str(&format!(
-                "{:1$}{2}\n",
-                "",
-                width + 8,
-                to.dim(&words::clean(advice))
-            ));
-        }
-    }
-    out
-}
-
-fn settings(config: &Config) -> Check {
+pub(super) fn settings(config: &Config) -> Check {
     let set = config
         .shown
         .iter()
@@ -151,7 +35,7 @@ fn settings(config: &Config) -> Check {
     )
 }
 
-fn data_folder(path: &Path) -> Check {
+pub(super) fn data_folder(path: &Path) -> Check {
     let what = "data folder";
     let shown = words::clean(&path.display().to_string());
     let meta = match std::fs::metadata(path) {
@@ -205,7 +89,7 @@ fn data_folder(path: &Path) -> Check {
     }
 }
 
-fn disk(what: &'static str, path: &Path) -> Option<Check> {
+pub(super) fn disk(what: &'static str, path: &Path) -> Option<Check> {
     // What is not there yet will be made on the disk of the folder above it.
     let there = path.ancestors().find(|p| p.exists())?;
     let stat = rustix::fs::statvfs(there).ok()?;
@@ -218,7 +102,7 @@ fn disk(what: &'static str, path: &Path) -> Option<Check> {
     })
 }
 
-fn token_file(places: &Places) -> Check {
+pub(super) fn token_file(places: &Places) -> Check {
     let what = "token file";
     match (token::read(places), std::fs::metadata(places.token())) {
         (Ok(None), _) => Check::ok(what, "made at the first start"),
@@ -242,7 +126,11 @@ fn token_file(places: &Places) -> Check {
 }
 
 /// Looks into the database. One that an owner has open is looked at through the owner.
-async fn database(config: &Config, places: &Places, owner: &Result<Owner, Fault>) -> Check {
+pub(super) async fn database(
+    config: &Config,
+    places: &Places,
+    owner: &Result<Owner, Fault>,
+) -> Check {
     let what = "database";
     let url = config.database.expose();
     let local = url.strip_prefix("sqlite:");
@@ -282,7 +170,7 @@ async fn database(config: &Config, places: &Places, owner: &Result<Owner, Fault>
     }
 }
 
-fn owner_state(owner: &Result<Owner, Fault>) -> Check {
+pub(super) fn owner_state(owner: &Result<Owner, Fault>) -> Check {
     let what = "background process";
     match owner {
         Ok(Owner::Nobody) => Check::ok(what, "none; the next command starts one"),
@@ -325,7 +213,7 @@ fn owner_state(owner: &Result<Owner, Fault>) -> Check {
 }
 
 /// Background processes of this folder that do not own it: they should have ended.
-fn leftovers(places: &Places, owner: &Result<Owner, Fault>) -> Option<Check> {
+pub(super) fn leftovers(places: &Places, owner: &Result<Owner, Fault>) -> Option<Check> {
     let known = match owner {
         Ok(Owner::Ready(state)) => Some(state.pid),
         Ok(Owner::Busy { pid }) => *pid,
@@ -358,71 +246,6 @@ fn leftovers(places: &Places, owner: &Result<Owner, Fault>) -> Option<Check> {
     ))
 }
 
-/// What only the owner knows; one is started if there is none.
-async fn asked(context: &Context, owner: &Result<Owner, Fault>) -> Vec<Check> {
-    if owner.is_err() {
-        return vec![];
-    }
-    let client = match Client::connect(Arc::clone(&context.config), context.passed.clone()).await {
-        Ok(client) => client,
-        Err(fault) => return vec![Check::fault("start", &fault)],
-    };
-    let mut out = Vec::new();
-    match client.call::<Runtimes>(api::RUNTIMES, NoParams {}).await {
-        Ok(found) => out.extend(found.runtimes.iter().map(|r| {
-            let found = format!("{}: {}", r.runtime, words::line(&r.status));
-            match r.available {
-                true => Check::ok("runtime", found),
-                false => Check::warn("runtime", found, "It takes no work now."),
-            }
-        })),
-        Err(fault) => out.push(Check::fault("runtimes", &fault)),
-    }
-    match client.call::<Problems>(api::PROBLEMS, NoParams {}).await {
-        Ok(found) if found.problems.is_empty() => {
-            out.push(Check::ok("threads", "every record can be read"))
-        }
-        Ok(found) => out.extend(found.problems.iter().map(|p| {
-            let kept = p
-                .kept
-                .as_deref()
-                .map_or("Its bytes were left as they are.".into(), |k| {
-                    format!("Its bytes are kept in {}.", words::line(k))
-                });
-            Check::warn(
-                "threads",
-                format!("{}: {}", words::line(&p.file), words::line(&p.message)),
-                kept,
-            )
-        })),
-        Err(fault) => out.push(Check::fault("threads", &fault)),
-    }
-    out
-}
-
-fn model(config: &Config) -> Check {
-    if let Some(model) = &config.model {
-        return Check::ok(
-            "model",
-            format!(
-                "{} at {}",
-                words::line(&model.model),
-                words::line(&model.url)
-            ),
-        );
-    }
-    let found = Found::of(|name| std::env::var_os(name), is_program, vec![]);
-    Check::warn(
-        "model",
-        "none, so the builtin agent only demonstrates",
-        found.line(),
-    )
-}
-
-fn is_program(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-}
-
 #[cfg(test)]
-#[path = "doctor_tests.rs"]
+#[path = "machine_tests.rs"]
 mod tests;

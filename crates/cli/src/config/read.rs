@@ -1,0 +1,387 @@
+//! From what was said to typed values. What is wrong is noted, and the rest is still looked at.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use threadline_contract::RuntimeId;
+
+use super::{
+    Bridge, Builtin, Config, Log, LogFormat, Mistake, Model, Origin, Secret, Server, Shown,
+    Sources, keys,
+    layers::Layers,
+    value::{self, Value, Wanted},
+};
+
+/// Where this machine's own places are.
+pub(super) struct Places<'a> {
+    pub(super) home: Option<&'a Path>,
+    pub(super) sources: &'a Sources,
+}
+
+/// Settings being read; what is wrong is noted and the rest goes on.
+pub(super) struct Read {
+    pub(super) layers: Layers,
+    pub(super) mistakes: Vec<Mistake>,
+    pub(super) shown: BTreeMap<&'static str, Shown>,
+}
+
+impl Read {
+    fn origin(&self, key: &str) -> Origin {
+        self.layers
+            .get(key)
+            .map_or(Origin::Default, |said| said.origin.clone())
+    }
+
+    fn by_folder(&self, key: &str) -> bool {
+        self.layers.get(key).is_some_and(|said| said.by_folder)
+    }
+
+    fn mistake(&mut self, origin: Origin, message: impl Into<String>) {
+        self.mistakes.push(Mistake {
+            origin,
+            message: message.into(),
+        });
+    }
+
+    /// What somebody said, read; `None` when nobody did or it was wrong.
+    fn said<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&Value, &Path) -> Result<T, Wanted>,
+    ) -> Option<T> {
+        let said = self.layers.get(key)?;
+        match parse(&said.value, &said.base) {
+            Ok(value) => Some(value),
+            Err(wanted) => {
+                let secret = keys::named(key).is_some_and(|k| k.secret);
+                let got = if secret {
+                    "what is set".into()
+                } else {
+                    said.value.as_written()
+                };
+                let (origin, message) = (
+                    said.origin.clone(),
+                    format!("`{key}` must be {wanted}, not {got}."),
+                );
+                self.mistake(origin, message);
+                None
+            }
+        }
+    }
+
+    fn show(&mut self, key: &'static str, value: Option<String>) {
+        let secret = keys::named(key).is_some_and(|k| k.secret);
+        let origin = self.origin(key);
+        self.shown.insert(
+            key,
+            Shown {
+                key,
+                value,
+                secret,
+                origin,
+            },
+        );
+    }
+
+    /// What somebody said, or the default; shown as it is written.
+    fn or<T: Clone>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        parse: impl FnOnce(&Value, &Path) -> Result<T, Wanted>,
+        written: impl FnOnce(&T) -> String,
+    ) -> T {
+        let value = self.said(key, parse).unwrap_or(default);
+        self.show(key, Some(written(&value)));
+        value
+    }
+
+    /// What somebody said; there is no default.
+    fn maybe(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&Value) -> Result<String, Wanted>,
+    ) -> Option<String> {
+        let value = self.said(key, |v, _| parse(v)).filter(|v| !v.is_empty());
+        self.show(key, value.clone());
+        value
+    }
+
+    fn whole(
+        &mut self,
+        key: &'static str,
+        default: u32,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> u32 {
+        let value = self.or(
+            key,
+            u64::from(default),
+            |v, _| v.whole(range),
+            u64::to_string,
+        );
+        u32::try_from(value).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn config(&mut self, places: &Places<'_>) -> Option<Config> {
+        let home = places.home;
+        let data = self.folder("data", places, places.sources.data_default())?;
+        let workspaces = self.folder(
+            "workspaces",
+            places,
+            home.map(|h| h.join(".xworkmate/threads")),
+        )?;
+        let auto_runtime = self.or(
+            "auto_runtime",
+            RuntimeId::Builtin,
+            |v, _| runtime(v),
+            RuntimeId::to_string,
+        );
+        let server = self.server();
+        let work_roots = self.work_roots(home, &server);
+        let local = format!("sqlite:{}", data.join("threadline.db").display());
+        let database = self.or("store.url", local, |v, _| database(v), String::clone);
+        let builtin = Builtin {
+            max_steps: self.whole("builtin.max_steps", 40, 1..=1000),
+            demo_pause: Duration::from_millis(
+                self.whole("builtin.demo_pause_ms", 150, 0..=60_000).into(),
+            ),
+            max_active: self.whole("lanes.builtin.max_active", 5, 1..=1000),
+            max_queued: self.whole("lanes.builtin.max_queued", 20, 0..=100_000),
+        };
+        let model = self.model();
+        let (bridge, bridge_token) = self.bridge();
+        let idle = self.whole("owner.idle_seconds", 60, 0..=u64::from(u32::MAX));
+        let log = Log {
+            filter: self.or(
+                "log.level",
+                "info".to_owned(),
+                |v, _| filter(v),
+                String::clone,
+            ),
+            format: self.log_format(),
+        };
+        Some(Config {
+            data,
+            workspaces,
+            work_roots,
+            auto_runtime,
+            server,
+            database: Secret(database),
+            model,
+            builtin,
+            bridge,
+            bridge_token,
+            idle: (idle > 0).then(|| Duration::from_secs(idle.into())),
+            log,
+            shown: vec![],
+        })
+    }
+
+    fn folder(
+        &mut self,
+        key: &'static str,
+        places: &Places<'_>,
+        default: Option<PathBuf>,
+    ) -> Option<PathBuf> {
+        let before = self.mistakes.len();
+        let said = self.said(key, |v, base| v.path(base, places.home));
+        let wrong = self.mistakes.len() > before;
+        let found = said.or(default);
+        if found.is_none() && !wrong {
+            let origin = Origin::Env("HOME".into());
+            let variable = keys::named(key).map_or("", |k| k.env[0]);
+            self.mistake(
+                origin,
+                format!("is not set, so `{key}` has no place. Set HOME or {variable}."),
+            );
+        }
+        self.show(key, found.as_ref().map(|p| p.display().to_string()));
+        // The rest is still looked at, so that all mistakes come at once.
+        found.or_else(|| Some(PathBuf::new()))
+    }
+
+    fn server(&mut self) -> Server {
+        let default = SocketAddr::from(([127, 0, 0, 1], 8787));
+        let origins = [
+            "http://localhost:*".to_owned(),
+            "http://127.0.0.1:*".to_owned(),
+        ];
+        Server {
+            listen: self.or(
+                "server.listen",
+                default,
+                |v, _| v.address(),
+                SocketAddr::to_string,
+            ),
+            listen_chosen: self.layers.contains_key("server.listen"),
+            allow_remote: self.or(
+                "server.allow_remote",
+                false,
+                |v, _| v.truth(),
+                bool::to_string,
+            ),
+            public_url: self.maybe("server.public_url", public_url),
+            allowed_origins: self.or(
+                "server.allowed_origins",
+                origins.to_vec(),
+                |v, _| allowed_origins(v),
+                |o| o.join(", "),
+            ),
+            token: self.maybe("server.token", token).map(Secret),
+        }
+    }
+
+    fn work_roots(&mut self, home: Option<&Path>, server: &Server) -> Vec<PathBuf> {
+        // A server that others can reach lets nobody work in this machine's folders unasked.
+        let default = home
+            .filter(|_| server.listen.ip().is_loopback())
+            .map(Path::to_owned);
+        let parse = |v: &Value, base: &Path| {
+            let roots = v.list(':')?;
+            roots
+                .iter()
+                .map(|root| value::path(root, base, home))
+                .collect()
+        };
+        let written = |roots: &Vec<PathBuf>| {
+            let roots: Vec<_> = roots.iter().map(|r| r.display().to_string()).collect();
+            roots.join(":")
+        };
+        self.or("work_roots", default.into_iter().collect(), parse, written)
+    }
+
+    fn model(&mut self) -> Option<Model> {
+        let url = self.maybe("model.url", Value::url);
+        let model = self.maybe("model.model", |v| v.text().map(str::to_owned));
+        let key = self.maybe("model.key", secret);
+        let set = |read: &Self, key| read.layers.contains_key(key);
+        for (is, needs) in [
+            ("model.url", "model.model"),
+            ("model.model", "model.url"),
+            ("model.key", "model.url"),
+        ] {
+            if set(self, is) && !set(self, needs) {
+                let variable = keys::named(needs).map_or("", |k| k.env[0]);
+                self.mistake(
+                    self.origin(is),
+                    format!("`{is}` is set, but `{needs}` is not. Set it too ({variable})."),
+                );
+            }
+        }
+        self.key_stays_with_its_owner("model.url", key.is_some(), "model.key");
+        Some(Model {
+            url: url?,
+            model: model?,
+            key: key.map(Secret),
+        })
+    }
+
+    fn bridge(&mut self) -> (Option<Bridge>, Option<Secret>) {
+        let url = self.maybe("bridge.url", Value::url);
+        let token = self.maybe("bridge.token", secret);
+        self.key_stays_with_its_owner("bridge.url", token.is_some(), "bridge.token");
+        (url.map(|url| Bridge { url }), token.map(Secret))
+    }
+
+    /// Whoever wrote the file of a folder must not be able to decide where our keys are sent.
+    fn key_stays_with_its_owner(&mut self, url: &'static str, has_key: bool, key: &'static str) {
+        if has_key && self.by_folder(url) {
+            let message = format!(
+                "`{url}` would send your `{key}` ({}) to an address that this folder chose. Set `{url}` yourself, beside the key.",
+                self.origin(key)
+            );
+            self.mistake(self.origin(url), message);
+        }
+    }
+
+    fn log_format(&mut self) -> LogFormat {
+        let choices = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+        let written = |format: &LogFormat| match format {
+            LogFormat::Text => "text".to_owned(),
+            LogFormat::Json => "json".to_owned(),
+        };
+        self.or(
+            "log.format",
+            LogFormat::Text,
+            |v, _| v.one_of(&choices),
+            written,
+        )
+    }
+}
+
+fn runtime(value: &Value) -> Result<RuntimeId, Wanted> {
+    let wanted = || "openclaw, builtin or acp:<agent>".to_owned();
+    value.text()?.parse().map_err(|_| wanted())
+}
+
+fn database(value: &Value) -> Result<String, Wanted> {
+    let wanted = || "sqlite:<path> or postgres://…".to_owned();
+    let text = value.text().map_err(|_| wanted())?;
+    threadline_store::Dialect::of_url(text)
+        .map(|_| text.to_owned())
+        .ok_or_else(wanted)
+}
+
+fn public_url(value: &Value) -> Result<String, Wanted> {
+    let url = value.url()?;
+    match reqwest::Url::parse(&url) {
+        Ok(parsed) if parsed.path() == "/" => Ok(url),
+        _ => Err("an address without a path, such as https://threadline.example".into()),
+    }
+}
+
+fn allowed_origins(value: &Value) -> Result<Vec<String>, Wanted> {
+    let wanted =
+        || "origins such as https://app.example, or http://localhost:* for every port".to_owned();
+    let origins = value.list(',').map_err(|_| wanted())?;
+    for origin in &origins {
+        let plain = origin.strip_suffix(":*").unwrap_or(origin);
+        let parsed = reqwest::Url::parse(plain).map_err(|_| wanted())?;
+        if parsed.origin().ascii_serialization() != plain {
+            return Err(wanted());
+        }
+    }
+    Ok(origins)
+}
+
+fn token(value: &Value) -> Result<String, Wanted> {
+    let text = secret(value)?;
+    if text.len() < 16 {
+        return Err("at least 16 characters long".into());
+    }
+    Ok(text)
+}
+
+/// A key or token travels in a header, so it must be able to.
+fn secret(value: &Value) -> Result<String, Wanted> {
+    let text = value.text()?;
+    if text.bytes().any(|b| !b.is_ascii_graphic()) {
+        return Err("one word of plain letters, digits and signs".into());
+    }
+    Ok(text.to_owned())
+}
+
+fn filter(value: &Value) -> Result<String, Wanted> {
+    let wanted = || {
+        "off, error, warn, info, debug or trace, or a list such as info,threadline_engine=debug"
+            .to_owned()
+    };
+    let text = value.text().map_err(|_| wanted())?;
+    let is_level = |word: &str| {
+        word.parse::<tracing_subscriber::filter::LevelFilter>()
+            .is_ok()
+    };
+    // A misspelt level would else count as the name of a part, and silently log nothing.
+    let fits = |part: &str| match part.trim().split_once('=') {
+        Some((name, level)) => !name.is_empty() && is_level(level),
+        None => is_level(part.trim()) && !part.trim().bytes().all(|b| b.is_ascii_digit()),
+    };
+    match text.split(',').all(fits) {
+        true => Ok(text.to_owned()),
+        false => Err(wanted()),
+    }
+}

@@ -1,0 +1,191 @@
+//! Wrong words, wrong settings, wrong names: a code, a sentence, and what to do.
+
+use std::fs;
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::support::World;
+
+#[test]
+fn all_mistakes_in_the_settings_come_at_once() {
+    let world = World::new()
+        .with("THREADLINE_LOG_FORMAT", "xml")
+        .with("THREADLINE_LISTN", "x");
+    let own = world.home().join(".config/threadline");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("threadline.toml"), "[server]\nlisten = 8787\n").unwrap();
+    fs::write(
+        world.home().join("threadline.toml"),
+        "autoruntime = \"builtin\"\n",
+    )
+    .unwrap();
+    let said = world
+        .run(&["run", "hello", "--set", "builtin.max_steps=0"])
+        .ended(2);
+    let home = world.home().display();
+    let want = format!(
+        "error: 5 settings are wrong. [CONFIG_INVALID]\n  \
+         {home}/.config/threadline/threadline.toml:2: `server.listen` must be an address and a port, such as 127.0.0.1:8787, [::1]:8787 or localhost:8787, not 8787.\n  \
+         {home}/threadline.toml:1: `autoruntime` is not a setting. Did you mean `auto_runtime`?\n  \
+         THREADLINE_LISTN: there is no such setting. Did you mean THREADLINE_LISTEN?\n  \
+         THREADLINE_LOG_FORMAT: `log.format` must be text or json, not \"xml\".\n  \
+         --set: `builtin.max_steps` must be a whole number from 1 to 1000, not \"0\".\n  \
+         Mend the settings that the list names. `threadline config show --origin` shows where each comes from.\n"
+    );
+    assert_eq!(said.err, want);
+    assert_eq!(said.out, "");
+    let said = world.run(&["threads", "--json"]).ended(2).json();
+    assert_eq!(
+        said["error"]["data"]["mistakes"].as_array().unwrap().len(),
+        4
+    );
+    assert!(!world.data().exists(), "nothing was begun");
+}
+
+#[test]
+fn settings_are_shown_with_their_origin_and_without_secrets() {
+    let world = World::new().with("THREADLINE_TOKEN", "a-token-of-my-own-0123");
+    let said = world.run(&["config", "show", "--origin"]).ended(0);
+    let line = |key: &str| {
+        said.out
+            .lines()
+            .find(|l| l.starts_with(key))
+            .unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(line("server.token"), "server.token (set) THREADLINE_TOKEN");
+    assert_eq!(
+        line("server.listen"),
+        "server.listen 127.0.0.1:8787 default"
+    );
+    let json = world
+        .run(&["config", "show", "--json", "--set", "log.level=debug"])
+        .ended(0)
+        .json();
+    let setting = |key: &str| {
+        json["settings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|s| s["key"] == key)
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(
+        setting("log.level"),
+        json!({"key": "log.level", "set": true, "value": "debug", "origin": "--set"})
+    );
+    assert_eq!(
+        setting("server.token"),
+        json!({"key": "server.token", "set": true, "origin": "THREADLINE_TOKEN"})
+    );
+}
+
+#[test]
+fn threads_that_are_not_there_are_told_apart_from_those_that_are_many() {
+    let world = World::new();
+    let said = world.run(&["show", "moon"]).ended(7);
+    assert!(
+        said.err.starts_with("error: ") && said.err.contains("[THREAD_NOT_FOUND]"),
+        "{said:?}"
+    );
+    let said = world.run(&["answer", "moon", "yes"]).ended(7);
+    assert!(said.err.contains("[QUESTION_NOT_FOUND]"), "{said:?}");
+    for n in 0..30 {
+        world
+            .run(&["run", &format!("task {n}"), "--detach"])
+            .ended(0);
+    }
+    let threads = world.run(&["threads", "--json"]).ended(0).json();
+    let names: Vec<&str> = threads["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["name"].as_str().unwrap())
+        .collect();
+    let twice = |letter: char| names.iter().filter(|n| n.starts_with(letter)).count() > 1;
+    let letter = ('a'..='z')
+        .find(|l| twice(*l))
+        .expect("thirty names share a letter")
+        .to_string();
+    let said = world.run(&["show", &letter]).ended(7);
+    assert!(said.err.contains("[THREAD_AMBIGUOUS]"), "{said:?}");
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anything_runs() {
+    let world = World::new();
+    let missing = world.home().join("missing.txt");
+    let missing = missing.to_str().unwrap();
+    for (words, code) in [
+        (&["run", ""][..], "OPENCLAW_TASK_PROMPT_REQUIRED"),
+        (&["run", "x", "--runtime", "moon"], "PROVIDER_NOT_FOUND"),
+        (&["run", "x", "--attach", missing], "ATTACHMENT_INVALID"),
+        (&["run", "x", "--attach", "/"], "ATTACHMENT_INVALID"),
+        (&["run", "x", "--in", missing], "WORKDIR_NOT_ALLOWED"),
+        (&["run", "x", "--expect", " "], "INVALID_REQUEST"),
+        (&["run", "x", "--bridge", "ftp://b"], "CONFIG_INVALID"),
+        (&["delete", "x"], "INVALID_REQUEST"),
+    ] {
+        let said = world.run(words).ended(2);
+        assert!(
+            said.err.contains(&format!("[{code}]")),
+            "{words:?}: {said:?}"
+        );
+        assert_eq!(said.out, "", "{words:?}");
+    }
+    assert_eq!(world.owner(), None, "nothing was started for it");
+    world.run(&["nonsense"]).ended(2);
+    world.run(&["run", "x", "--detach", "--out", "d"]).ended(2);
+    let said = world.run(&["run", "x", "--thread", "moon"]).ended(7);
+    assert!(said.err.contains("[THREAD_NOT_FOUND]"), "{said:?}");
+}
+
+#[test]
+fn a_folder_outside_the_work_roots_is_refused() {
+    let world = World::new();
+    let said = world.run(&["run", "x", "--in", "/usr"]);
+    assert!(said.err.contains("[WORKDIR_NOT_ALLOWED]"), "{said:?}");
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let own = world.home().join("project");
+    fs::create_dir(&own).unwrap();
+    world
+        .run(&["run", "x", "--in", own.to_str().unwrap()])
+        .ended(0);
+}
+
+#[test]
+fn a_bridge_that_is_not_there_is_told() {
+    let world = World::new();
+    // Nobody listens on port 9 of this machine.
+    let said = world.run(&["run", "x", "--runtime", "openclaw"]);
+    assert!(said.code != Some(0), "{said:?}");
+    assert!(said.err.contains('['), "it has a code: {said:?}");
+}
+
+#[test]
+fn help_and_version_need_no_settings_in_order() {
+    let world = World::new();
+    let help = world.run(&["--help"]).ended(0).out;
+    for word in ["Exit codes:", "run", "doctor", "--json"] {
+        assert!(help.contains(word), "{help}");
+    }
+    assert!(
+        world
+            .run(&["run", "--help"])
+            .ended(0)
+            .out
+            .contains("Examples:")
+    );
+    assert_eq!(
+        world.run(&["version"]).ended(0).out,
+        format!("threadline {}\n", env!("CARGO_PKG_VERSION"))
+    );
+    assert_eq!(
+        world.run(&["--version"]).ended(0).out,
+        format!("threadline {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}

@@ -1,0 +1,17 @@
+//! The real program, in a home folder of its own, with real processes that are started, raced and
+//! killed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod bad_input;
+mod first_run;
+mod model;
+mod owner;
+mod questions;
+mod recovery;
+mod support;
+mod threads;

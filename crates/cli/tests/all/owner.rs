@@ -1,0 +1,254 @@
+//! One process owns a data folder, whoever starts it and however it ends.
+
+use std::{
+    collections::BTreeSet, fs, net::TcpListener, os::unix::fs::PermissionsExt as _, process::Child,
+};
+
+use pretty_assertions::assert_eq;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::{PROGRAM, Said, World, alive, signal, until};
+
+/// Waits until the owner of this kind is ready.
+fn ready(world: &World, mode: &str) -> u32 {
+    until(mode, || {
+        world.owner().filter(|o| o["mode"] == mode)?["pid"].as_u64()
+    })
+    .try_into()
+    .unwrap()
+}
+
+fn ended(child: Child) -> Said {
+    Said::of(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn commands_that_start_at_the_same_moment_share_one_owner() {
+    let world = World::new();
+    let runs: Vec<Child> = (0..4)
+        .map(|n| world.start(&["run", &format!("task number {n}")]))
+        .collect();
+    let names: BTreeSet<String> = runs
+        .into_iter()
+        .map(|run| crate::support::name_of(&ended(run).ended(0)))
+        .collect();
+    assert_eq!(names.len(), 4, "each has its own thread");
+    assert_eq!(world.starts(), 1, "{}", world.log());
+}
+
+#[test]
+fn a_second_server_on_the_same_data_is_refused() {
+    let world = World::new();
+    let first = world.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let pid = ready(&world, "serve");
+    let said = world.run(&["serve", "--listen", "127.0.0.1:0"]).ended(9);
+    assert!(
+        said.err.contains("[DATA_FOLDER_IN_USE]") && said.err.contains(&format!("process {pid}")),
+        "{said:?}"
+    );
+    let said = world
+        .run(&["serve", "--listen", "127.0.0.1:0", "--json"])
+        .ended(9);
+    assert_eq!(said.json()["error"]["code"], "DATA_FOLDER_IN_USE");
+
+    // It is an owner like any other.
+    world.run(&["run", "hello"]).ended(0);
+    assert_eq!(world.owner_pid(), Some(pid));
+    let said = world.run(&["stop"]).ended(9);
+    assert!(said.err.contains("threadline serve"), "{said:?}");
+
+    signal(pid, Signal::TERM);
+    let said = ended(first).ended(0);
+    assert!(
+        said.out.starts_with("Threadline serves http://127.0.0.1:"),
+        "{said:?}"
+    );
+    assert_eq!(world.owner(), None, "it takes its address away with it");
+}
+
+#[test]
+fn a_server_takes_over_from_the_background() {
+    let world = World::new();
+    world.run(&["run", "hello"]).ended(0);
+    let background = ready(&world, "background");
+    let server = world.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let pid = ready(&world, "serve");
+    assert!(
+        !alive(background),
+        "the one in the background has made room"
+    );
+    let threads = world.run(&["threads", "--json"]).ended(0).json();
+    assert_eq!(threads["threads"].as_array().unwrap().len(), 1);
+    signal(pid, Signal::INT);
+    ended(server).ended(0);
+}
+
+#[test]
+fn a_port_in_use_is_said_at_once() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let world = World::new();
+    for words in [
+        &["serve", "--listen", &address][..],
+        &["up", "--no-open", "--listen", &address],
+    ] {
+        let said = world.run(words).ended(9);
+        assert_eq!(
+            said.err,
+            format!(
+                "error: {address} is taken. [PORT_IN_USE]\n  Another program listens there. Choose another address with --listen.\n"
+            )
+        );
+    }
+    // Whoever names an address for the background means that one.
+    let said = world
+        .run(&["run", "hello", "--set", &format!("server.listen={address}")])
+        .ended(9);
+    assert!(said.err.contains("[PORT_IN_USE]"), "{said:?}");
+    assert!(
+        !world.data().join("threadline.db").exists(),
+        "nothing was begun"
+    );
+}
+
+#[test]
+fn beyond_this_machine_needs_a_flag_and_a_token() {
+    let mut world = World::new();
+    let said = world.run(&["serve", "--listen", "0.0.0.0:0"]).ended(2);
+    assert!(said.err.contains("[LISTEN_NOT_ALLOWED]"), "{said:?}");
+    let said = world
+        .run(&["serve", "--listen", "0.0.0.0:0", "--allow-remote"])
+        .ended(2);
+    assert!(said.err.contains("THREADLINE_TOKEN is not set"), "{said:?}");
+    world.set("THREADLINE_TOKEN", "a-token-of-my-own-0123");
+    let server = world.start(&["serve", "--listen", "0.0.0.0:0", "--allow-remote"]);
+    let pid = ready(&world, "serve");
+    world.run(&["threads"]).ended(0);
+    signal(pid, Signal::TERM);
+    let said = ended(server).ended(0);
+    assert!(!said.err.contains("a-token-of-my-own"), "{said:?}");
+}
+
+#[test]
+fn up_gives_a_link_and_a_second_up_another() {
+    let world = World::new();
+    let first = world.start(&["up", "--no-open", "--json", "--listen", "127.0.0.1:0"]);
+    let pid = ready(&world, "up");
+    let second = world.run(&["up", "--no-open", "--json"]).ended(0).json();
+    assert_eq!(second["pid"], json!(pid));
+    signal(pid, Signal::TERM);
+    let first = ended(first).ended(0).json();
+    assert_eq!(first["url"], second["url"]);
+    let link = first["link"].as_str().unwrap();
+    assert!(
+        link.starts_with(&format!("{}/enter?key=", first["url"].as_str().unwrap())),
+        "{link}"
+    );
+    assert_ne!(
+        first["link"], second["link"],
+        "a link lets one browser in, once"
+    );
+}
+
+#[test]
+fn an_idle_owner_ends_by_itself() {
+    let world = World::new()
+        .with("THREADLINE_IDLE_SECONDS", "1")
+        .with("THREADLINE_BUILTIN_DEMO_PAUSE_MS", "400");
+    // Longer than it may be idle: a run that nobody watches keeps it alive.
+    let said = world
+        .run(&["run", "hello", "--detach", "--json"])
+        .ended(0)
+        .json();
+    let pid = world.owner_pid().unwrap();
+    until("its end", || (!alive(pid)).then_some(()));
+    assert_eq!(world.owner(), None);
+    assert!(world.log().contains("nobody needed it"), "{}", world.log());
+    let view = world.thread(said["thread"]["name"].as_str().unwrap());
+    assert_eq!(
+        view["thread"]["contextState"]["lastArtifactSyncStatus"],
+        "synced"
+    );
+    assert_eq!(world.starts(), 2, "one more, to be asked");
+}
+
+#[test]
+fn what_a_dead_owner_left_is_taken_away() {
+    let world = World::new();
+    fs::create_dir_all(world.data()).unwrap();
+    // A process that certainly is not ours, and a port where nobody of ours listens.
+    let foreign = TcpListener::bind("127.0.0.1:0").unwrap();
+    let left = json!({
+        "pid": 1, "url": format!("http://{}", foreign.local_addr().unwrap()), "version": "0.0.1",
+        "startedAt": 0, "mode": "background", "settings": {},
+    });
+    fs::write(world.data().join("owner.json"), left.to_string()).unwrap();
+    fs::write(world.data().join("owner.lock"), "1\n").unwrap();
+    world.run(&["run", "hello"]).ended(0);
+    assert_ne!(world.owner_pid(), Some(1));
+    foreign.set_nonblocking(true).unwrap();
+    assert!(foreign.accept().is_err(), "nobody was sent our token");
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_written_is_said() {
+    let world = World::new();
+    let data = world.home().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o555)).unwrap();
+    // Root may write everywhere, so somebody else must try; who may not enter our build folder.
+    let program = world.home().join("threadline");
+    fs::copy(PROGRAM, &program).unwrap();
+    fs::set_permissions(world.home(), fs::Permissions::from_mode(0o755)).unwrap();
+    let root = rustix::process::geteuid().is_root();
+    for words in [
+        &["run", "hello"][..],
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["threads"],
+    ] {
+        let mut command = match root {
+            true => {
+                let mut command = std::process::Command::new("setpriv");
+                command
+                    .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+                    .arg(&program);
+                command
+            }
+            false => std::process::Command::new(&program),
+        };
+        command
+            .args(words)
+            .env_clear()
+            .env("HOME", world.home())
+            .env("THREADLINE_DATA", &data)
+            .current_dir("/");
+        let said = Said::of(command.output().unwrap()).ended(9);
+        assert!(
+            said.err.contains("[STORAGE_READ_ONLY]"),
+            "{words:?}: {said:?}"
+        );
+        assert!(
+            said.err.contains(data.to_str().unwrap()),
+            "{words:?}: {said:?}"
+        );
+    }
+    assert_eq!(
+        fs::read_dir(&data).unwrap().count(),
+        0,
+        "nothing half-written stays"
+    );
+}
+
+#[test]
+fn stopping_what_does_not_run_is_fine() {
+    let world = World::new();
+    assert_eq!(
+        world.run(&["stop"]).ended(0).out,
+        "Nothing runs in the background.\n"
+    );
+    world.run(&["threads"]).ended(0);
+    let pid = world.owner_pid().unwrap();
+    world.run(&["stop"]).ended(0);
+    assert!(!alive(pid));
+}

@@ -1,0 +1,188 @@
+//! An agent that asks, and people who answer: elsewhere, or in place.
+
+use std::{
+    fs,
+    io::Write as _,
+    process::{Command, Stdio},
+};
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::{
+    model::{Model, calls, last_answer, says},
+    support::{PROGRAM, Said, World, name_of, until},
+};
+
+fn asking() -> Model {
+    Model::start(vec![
+        |_| {
+            calls(
+                "ask_user",
+                &json!({"question": "Which colour?", "options": ["Red", "Blue"]}),
+            )
+        },
+        |request| {
+            calls(
+                "write_file",
+                &json!({"path": "colour.txt", "content": last_answer(request)}),
+            )
+        },
+        |_| says("It is painted."),
+    ])
+}
+
+fn world(model: &Model) -> World {
+    World::new()
+        .with("THREADLINE_MODEL_URL", &model.url)
+        .with("THREADLINE_MODEL", "script")
+}
+
+fn colour(world: &World, name: &str) -> String {
+    let folder = world.thread(name)["thread"]["workspaceBinding"]["workspacePath"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    fs::read_to_string(format!("{folder}/colour.txt")).unwrap()
+}
+
+#[test]
+fn a_question_without_a_terminal_says_how_it_is_answered_and_waits() {
+    let model = asking();
+    let world = world(&model);
+    assert_eq!(
+        world.run(&["answer"]).ended(0).out,
+        "Nothing waits for an answer.\n"
+    );
+    let run = world.start(&["run", "paint it"]);
+    let asked = until("a question", || {
+        let found = world.run(&["answer", "--json"]).ended(0).json();
+        found["questions"].as_array().unwrap().first().cloned()
+    });
+    let name = asked["threadName"].as_str().unwrap();
+    let list = world.run(&["answer"]).ended(0).out;
+    assert!(
+        list.contains("? Which colour?\n  1  Red\n  2  Blue\n"),
+        "{list}"
+    );
+    let said = world.run(&["answer", name]).ended(2);
+    assert!(
+        said.err.contains("There is no answer"),
+        "nobody is asked where nobody sits: {said:?}"
+    );
+    let said = world.run(&["answer", &name[..2], "2"]).ended(0);
+    assert!(said.out.starts_with("Answered: Blue\n"), "{said:?}");
+    let said = Said::of(run.wait_with_output().unwrap()).ended(0);
+    assert!(
+        said.err.contains("? Which colour?")
+            && said
+                .err
+                .contains(&format!("threadline answer {name} \"…\"")),
+        "{said:?}"
+    );
+    assert!(said.err.contains("✓ Blue"), "{said:?}");
+    assert!(said.out.starts_with("It is painted.\n"), "{said:?}");
+    assert!(colour(&world, name).contains("Blue"));
+    let said = world.run(&["answer", name, "1"]).ended(7);
+    assert!(said.err.contains("[QUESTION_NOT_FOUND]"), "{said:?}");
+}
+
+#[test]
+fn a_question_is_answered_in_place_on_a_terminal() {
+    let model = asking();
+    let world = world(&model);
+    let plain = world.command(&[]);
+    let mut command = Command::new("script");
+    command
+        .args(["-qec", &format!("{PROGRAM} run 'paint it'"), "/dev/null"])
+        .env_clear();
+    command
+        .envs(plain.get_envs().filter_map(|(k, v)| Some((k, v?))))
+        .env("TERM", "xterm-256color")
+        .env("SHELL", "/bin/sh");
+    command
+        .current_dir(world.home())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut terminal = command.spawn().unwrap();
+    let mut keys = terminal.stdin.take().unwrap();
+    until("a question", || {
+        let found = world.run(&["answer", "--json"]).ended(0).json();
+        (!found["questions"].as_array().unwrap().is_empty()).then_some(())
+    });
+    // Nonsense for this question is taken as own words only where those are taken.
+    keys.write_all(b"\n1\n").unwrap();
+    let said = Said::of(terminal.wait_with_output().unwrap()).ended(0);
+    drop(keys);
+    assert!(
+        said.out.contains("Which colour?") && said.out.contains("✓\u{1b}[0m Red"),
+        "{said:?}"
+    );
+    assert!(
+        said.out.contains("\u{1b}]8;;file://"),
+        "the folder can be clicked: {said:?}"
+    );
+    let name = said
+        .out
+        .lines()
+        .find_map(|l| l.split("threadline run --thread ").nth(1))
+        .unwrap();
+    let name = name.split_whitespace().next().unwrap();
+    assert!(colour(&world, name).contains("Red"));
+}
+
+#[test]
+fn a_model_that_was_set_after_the_first_run_is_used_by_the_second() {
+    let mut world = World::new();
+    world.run(&["run", "hello"]).ended(0);
+    let first = world.owner_pid();
+    let model = Model::start(vec![|_| says("A model speaks.")]);
+    world.set("THREADLINE_MODEL_URL", &model.url);
+    world.set("THREADLINE_MODEL", "script");
+    let said = world.run(&["run", "hello"]).ended(0);
+    assert!(
+        said.out.starts_with("A model speaks.\nNo files.\n"),
+        "{said:?}"
+    );
+    assert_ne!(
+        world.owner_pid(),
+        first,
+        "the idle owner made room for one with these settings"
+    );
+}
+
+#[test]
+fn an_owner_that_works_is_not_interrupted_by_other_settings() {
+    let model = asking();
+    let mut world = world(&model);
+    let run = world.start(&["run", "paint it"]);
+    until("a question", || {
+        let found = world.run(&["answer", "--json"]).ended(0).json();
+        (!found["questions"].as_array().unwrap().is_empty()).then_some(())
+    });
+    let pid = world.owner_pid();
+    world.set("THREADLINE_MODEL", "other");
+    let said = world.run(&["threads"]).ended(0);
+    assert_eq!(
+        said.err,
+        "note: The background process runs with another model.model. What this command sets takes effect when it is started again.\n"
+    );
+    assert_eq!(world.owner_pid(), pid);
+    world.set("THREADLINE_MODEL", "script");
+    world.run(&["answer", "1"]).ended(0);
+    name_of(&Said::of(run.wait_with_output().unwrap()).ended(0));
+}
+
+#[test]
+fn a_model_that_is_away_fails_the_run_with_its_code() {
+    let world = World::new()
+        .with("THREADLINE_MODEL_URL", "http://127.0.0.1:9/v1")
+        .with("THREADLINE_MODEL", "m");
+    let said = world.run(&["run", "hello"]).ended(1);
+    assert!(
+        said.err.contains("[MODEL_UNREACHABLE]") || said.err.contains("MODEL_UNREACHABLE"),
+        "{said:?}"
+    );
+    assert!(said.out.contains("threadline retry"), "{said:?}");
+}
