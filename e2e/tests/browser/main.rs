@@ -1,0 +1,14 @@
+//! The pages in a real browser, served by the real binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod files;
+mod keyboard;
+mod lost;
+mod runs;
+mod sizes;
+mod up;
+mod window;

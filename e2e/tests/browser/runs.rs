@@ -1,0 +1,175 @@
+//! Runs as a person sees and steers them.
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::{up::Up, window::browse};
+
+const ENTER: &str = "\u{e007}";
+
+#[tokio::test]
+async fn browser_starts_a_task_and_sees_it_to_its_end() {
+    let up = Up::demonstrating().await;
+    browse(up, |w, _| async move {
+        w.go("/").await;
+        assert_eq!(w.text("h1").await, "This browser is not known here");
+        w.enter().await;
+        assert_eq!(w.text("h1").await, "Nothing needs you");
+        w.press("Start a task").await;
+        w.sees("h1", "New task").await;
+        // The field has the focus already.
+        w.keys("Count the rivers, the small rivers").await;
+        w.press("Start").await;
+        w.until("location.pathname.startsWith('/threads/')").await;
+        assert_eq!(w.text(".you").await, "Count the rivers, the small rivers");
+        w.sees(".aside", "No model is configured").await;
+        // The steps come one by one, while it works.
+        w.until("document.querySelector('details.steps[open] li .running, details.steps[open] li .done')").await;
+        w.sees("#head .state", "done").await;
+        w.sees(".said", "rivers").await;
+        w.sees(".proof", "3 of 3 verified").await;
+        w.until("document.querySelector('details.steps:not([open])')").await;
+        w.sees("details.steps summary", "Wrote 3 files").await;
+        assert_eq!(w.texts(".file .name").await, ["notes.md", "words.csv", "words.svg"]);
+        w.click("details.steps summary").await;
+        assert_eq!(w.texts("details.steps li .title").await, ["Wrote notes.md", "Wrote words.csv", "Wrote words.svg"]);
+        // Everything is still there when the page is opened anew.
+        let path = w.path().await;
+        w.go(&path).await;
+        w.sees("details.steps summary", "Wrote 3 files").await;
+        w.go("/").await;
+        w.sees("section h2", "Brought home today").await;
+        w.sees(".row .why", "3 files").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn browser_answers_questions_where_they_stand() {
+    let up = Up::with_model().await;
+    browse(up, |w, up| async move {
+        w.enter().await;
+        assert_eq!(w.text("h1").await, "Nothing needs you");
+        let first = up
+            .send("[[ask Which forecast?|State agency|Weather service]] [[say Took it.]]")
+            .await;
+        // It shows by itself, and a number answers it.
+        w.sees("h1", "1 thing needs you").await;
+        w.sees(".need .what", "Which forecast?").await;
+        assert_eq!(
+            w.texts(".need .choice span").await,
+            ["State agency", "Weather service"]
+        );
+        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+        w.keys("2").await;
+        w.sees("h1", "Nothing needs you").await;
+        w.go(&format!("/threads/{first}")).await;
+        w.sees("#head .state", "done").await;
+        w.click("details.steps summary").await;
+        w.sees(
+            "details.steps li .title",
+            "Asked: Which forecast? Weather service",
+        )
+        .await;
+        // In own words, on the thread's page.
+        let second = up
+            .send("[[ask What is it called?]] [[say It is called {last}]]")
+            .await;
+        w.go(&format!("/threads/{second}")).await;
+        w.sees(".ask .what", "What is it called?").await;
+        w.sees("#head .state", "waiting for you").await;
+        w.write(".ask input[name=text]", &format!("The <b>Elde</b>{ENTER}"))
+            .await;
+        w.sees(".said", "The <b>Elde</b>").await;
+        w.until("!document.querySelector('.ask')").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn browser_stops_retries_follows_up_and_puts_away() {
+    let up = Up::with_model().await;
+    browse(up, |w, _| async move {
+        w.go(&format!("/enter{}", link.split_once("/enter").unwrap().1))
+            .await;
+        w.go("/new").await;
+        w.write(
+            "[name=prompt]",
+            "[[write a.txt = one]] [[hang]] [[say never]]",
+        )
+        .await;
+        w.press("Start").await;
+        w.sees("details.steps li .title", "Wrote a.txt").await;
+        w.js("document.activeElement.blur()").await;
+        w.keys(".").await;
+        w.sees(".outcome .what", "Stopped").await;
+        w.sees("#head .state", "stopped").await;
+        w.press("Try again").await;
+        w.until("document.querySelectorAll('.turn').length === 2")
+            .await;
+        w.sees("#head .state", "working").await;
+        // What is written meanwhile waits, and goes out when the turn ends.
+        w.write("[data-write]", "[[say Now it **works**.]]\u{e007}")
+            .await;
+        w.sees(".you.later", "Now it").await;
+        w.sees(".aside-you", "Goes out when the turn before it has ended")
+            .await;
+        assert_eq!(
+            w.js("document.querySelector('[data-write]').value").await,
+            json!("")
+        );
+        w.click("[data-stop]").await;
+        // Stopping drops what waits; sending again goes on at once.
+        w.sees("#head .state", "stopped").await;
+        w.write("[data-write]", "[[say Now it **works**.]]\u{e007}")
+            .await;
+        w.sees(".said strong", "works").await;
+        w.sees("#head .state", "done").await;
+        assert_eq!(w.text(".files .calm").await, "This run made no files.");
+
+        let path = w.path().await;
+        w.click("details.menu summary").await;
+        w.press("Archive").await;
+        w.sees(".put-away", "This thread is archived.").await;
+        w.go("/threads").await;
+        w.sees(".empty", "No threads yet.").await;
+        w.press("Archived").await;
+        w.sees(".row .state", "archived").await;
+        w.go(&path).await;
+        w.press("Restore").await;
+        w.sees("#head .state", "done").await;
+        w.click("details.menu summary").await;
+        w.press("Archive").await;
+        w.sees(".put-away", "This thread is archived.").await;
+        w.click("details.menu > summary").await;
+        w.press("Delete…").await;
+        w.press("Delete for good").await;
+        w.until("location.pathname + location.search === '/threads?archived=1'")
+            .await;
+        w.sees(".empty", "Nothing is archived.").await;
+        w.go(&path).await;
+        assert_eq!(w.text("h1").await, "There is nothing here");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn browser_says_in_place_why_something_is_refused() {
+    let up = Up::with_model().await;
+    let failed = up.finished("[[fail 401 99]] [[say x]]").await;
+    browse(up, |w, _| async move {
+        w.enter().await;
+        w.sees("h1", "1 thing needs you").await;
+        w.sees(".need .why", "MODEL_FAILED").await;
+        w.go("/new").await;
+        w.write("[name=prompt]", "anything").await;
+        w.press("More").await;
+        w.write("[name=workingDirectory]", "/etc").await;
+        w.press("Start").await;
+        w.sees(".outcome, .error", "WORKDIR_NOT_ALLOWED").await;
+        w.go(&format!("/threads/{failed}")).await;
+        w.sees(".outcome .what", "The model did not help").await;
+        assert_eq!(w.texts(".outcome button").await, ["Try again"]);
+    })
+    .await;
+}

@@ -1,0 +1,83 @@
+//! A full disk: every refusal has its code and a sentence, and room is all that is needed to go on.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+use std::{fs, path::PathBuf, process::Command};
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+use threadline_e2e::world::World;
+
+/// A small file system of its own at a folder; only root can make one.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn at(folder: PathBuf) -> Option<Self> {
+        fs::create_dir_all(&folder).unwrap();
+        let made = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"])
+            .arg(&folder)
+            .output()
+            .unwrap();
+        made.status.success().then_some(Self(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: the server in it may still be ending.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_said_and_survived() {
+    let mut world = World::new();
+    let Some(_disk) = SmallDisk::at(world.data()) else {
+        println!("skipped: only root can mount a small disk");
+        return;
+    };
+    world.start().await;
+    world
+        .rpc("session.start", World::turn("draft:1", "before"))
+        .await;
+    assert_eq!(world.ended("draft:1").await["status"], json!("completed"));
+
+    let filler = world.data().join("filler");
+    let mut block = 1 << 20;
+    let mut file = fs::File::create(&filler).unwrap();
+    while block > 0 {
+        if std::io::Write::write_all(&mut file, &vec![1; block]).is_err() {
+            block /= 2;
+        }
+    }
+    drop(file);
+    let refused = world
+        .rpc("session.start", World::turn("draft:2", "meanwhile"))
+        .await;
+    assert_eq!(
+        refused["error"]["data"]["code"],
+        json!("STORAGE_FULL"),
+        "{refused:#}"
+    );
+    let refused = world.app("app.send", json!({"prompt": "meanwhile"})).await;
+    assert_eq!(
+        refused["error"]["data"]["code"],
+        json!("STORAGE_FULL"),
+        "{refused:#}"
+    );
+    // What is there can still be read.
+    assert_eq!(world.ended("draft:1").await["artifacts"]["total"], json!(3));
+
+    fs::remove_file(&filler).unwrap();
+    world
+        .rpc("session.start", World::turn("draft:2", "after"))
+        .await;
+    assert_eq!(world.ended("draft:2").await["status"], json!("completed"));
+    world.kill();
+    world.start().await;
+    assert_eq!(world.ended("draft:2").await["artifacts"]["total"], json!(3));
+}
