@@ -13,6 +13,8 @@ const MOST_CHARS: usize = 96;
 const MOST_BYTES: usize = 240;
 /// The session's work folder stands beside its runs, so no run may be called so.
 pub const WORK: &str = "work";
+/// Our own notes stand there too.
+pub const NOTES: &str = ".xworkmate";
 
 /// Turns a key into one folder name: the seed's rule (listed punctuation becomes `-`, 96
 /// characters), extended where it is silent: NFC, control characters become `-`, at most 240
@@ -51,7 +53,7 @@ pub enum BadScope {
     /// A well-formed scope of another session or run.
     #[error("artifactScope `{0}` does not match this session and run")]
     Mismatch(String),
-    /// A run whose folder would be the session's work folder.
+    /// A run whose folder would be the session's work folder or our notes.
     #[error("run id `{0}` is reserved")]
     ReservedRun(String),
 }
@@ -66,7 +68,7 @@ impl ArtifactScope {
     /// The scope of a run.
     pub fn of(session: &SessionKey, run: &RunId) -> Result<Self, BadScope> {
         let run_segment = segment(run.as_str());
-        if run_segment == WORK {
+        if run_segment == WORK || run_segment == NOTES {
             return Err(BadScope::ReservedRun(run.to_string()));
         }
         Ok(Self(format!("{}/{run_segment}", session_folder(session))))

@@ -64,8 +64,10 @@ fn scopes_from_outside_are_held_against_session_and_run() {
         ArtifactScope::check("tasks/s/turn-1", &s, &run("turn-2")),
         Err(BadScope::Mismatch("tasks/s/turn-1".into())) // P14
     );
-    assert_eq!(
-        ArtifactScope::of(&s, &run("work")),
-        Err(BadScope::ReservedRun("work".into()))
-    );
+    for reserved in ["work", ".xworkmate"] {
+        assert_eq!(
+            ArtifactScope::of(&s, &run(reserved)),
+            Err(BadScope::ReservedRun(reserved.into()))
+        );
+    }
 }
