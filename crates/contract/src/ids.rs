@@ -23,6 +23,12 @@ pub enum BadId {
         /// How many would have been fine.
         most: usize,
     },
+    /// A NUL character, which neither a database nor a path can hold.
+    #[error("{what} contains a NUL character")]
+    Nul {
+        /// The id that was asked for.
+        what: &'static str,
+    },
     /// A part of the key belongs to the gateway's own sessions.
     #[error("{what} contains the reserved part `{part}:`")]
     Reserved {
@@ -111,7 +117,16 @@ macro_rules! text_id {
 /// Words that the gateway keeps for its own sessions; a thread may not be named so.
 const RESERVED: [&str; 3] = ["acp", "cron", "subagent"];
 
+fn no_nul(what: &'static str, text: &str) -> Result<(), BadId> {
+    if text.contains('\0') {
+        Err(BadId::Nul { what })
+    } else {
+        Ok(())
+    }
+}
+
 fn not_reserved(what: &'static str, text: &str) -> Result<(), BadId> {
+    no_nul(what, text)?;
     let mut parts: Vec<&str> = text.split(':').collect();
     parts.pop();
     match RESERVED
@@ -125,7 +140,7 @@ fn not_reserved(what: &'static str, text: &str) -> Result<(), BadId> {
 
 text_id! {
     /// The tenant. Every record belongs to exactly one, and every query names it.
-    AccountId, "account", 64
+    AccountId, "account", 64, no_nul
 }
 text_id! {
     /// The app's name for a thread (`draft:1780658097668838-1`). Equal to `TaskThread.sessionKey`.
@@ -142,11 +157,11 @@ text_id! {
 }
 text_id! {
     /// The client's idempotency key, unique per account and thread.
-    RequestId, "requestId", 128
+    RequestId, "requestId", 128, no_nul
 }
 text_id! {
     /// A question or permission that waits for a person.
-    QuestionId, "questionId", 128
+    QuestionId, "questionId", 128, no_nul
 }
 text_id! {
     /// Names a token without revealing it.

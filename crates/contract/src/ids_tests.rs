@@ -23,6 +23,12 @@ fn blank_long_and_reserved_keys_are_refused() {
             "{key}"
         );
     }
+    assert_eq!(
+        AppThreadKey::new("a\0b"),
+        Err(BadId::Nul {
+            what: "appThreadKey"
+        })
+    );
     for key in ["draft:acp", "acp", "cronies:1"] {
         assert_eq!(
             AppThreadKey::new(key).map(|k| k.to_string()),
