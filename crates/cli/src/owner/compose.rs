@@ -31,8 +31,9 @@ use super::{
 };
 use crate::config::Config;
 
-/// How long a lock may be held by somebody who only looks who has it.
-const LOOKERS: Duration = Duration::from_secs(1);
+/// How long a lock may be held by somebody who only looks who has it. Not longer: whoever waits for
+/// an owner's end would become one that nobody asked for.
+const LOOKERS: Duration = Duration::from_millis(150);
 /// How long the parts may take to end.
 const LAST_ORDERS: Duration = Duration::from_secs(20);
 /// How long a download link holds.
@@ -124,7 +125,7 @@ async fn hold(places: &Places) -> Result<Lock, Fault> {
                     format!("{who} owns {}.", places.data().display()),
                 ));
             }
-            Err(LockError::Held { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(LockError::Held { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
             Err(LockError::Files(e)) => return Err(storage(e)),
         }
     }

@@ -74,10 +74,9 @@ fn a_server_takes_over_from_the_background() {
     let background = ready(&world, "background");
     let server = world.start(&["serve", "--listen", "127.0.0.1:0"]);
     let pid = ready(&world, "serve");
-    assert!(
-        !alive(background),
-        "the one in the background has made room"
-    );
+    until("the end of the one in the background", || {
+        (!alive(background)).then_some(())
+    });
     let threads = world.run(&["threads", "--json"]).ended(0).json();
     assert_eq!(threads["threads"].as_array().unwrap().len(), 1);
     signal(pid, Signal::INT);
@@ -250,5 +249,5 @@ fn stopping_what_does_not_run_is_fine() {
     world.run(&["threads"]).ended(0);
     let pid = world.owner_pid().unwrap();
     world.run(&["stop"]).ended(0);
-    assert!(!alive(pid));
+    until("its end", || (!alive(pid)).then_some(()));
 }

@@ -152,11 +152,15 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // By its number, which its lock proves to be its own as long as the file is there.
-        let Some(pid) = self.owner_pid() else { return };
+        if !self.data().exists() {
+            return;
+        }
+        // Also one that is not ready yet; and one in the foreground, by the number that its lock
+        // proves to be its own.
         let stopped = self.command(&["stop"]).output();
-        let gone = stopped.is_ok_and(|o| o.status.success()) || !alive(pid);
-        if !gone {
+        if !stopped.is_ok_and(|o| o.status.success())
+            && let Some(pid) = self.owner_pid()
+        {
             signal(pid, Signal::KILL);
         }
     }
