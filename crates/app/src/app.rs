@@ -9,11 +9,14 @@ mod cancel;
 mod events;
 mod live;
 mod look;
+mod offers;
+mod queue;
 mod resume;
 mod run;
 mod send;
 mod syncing;
 mod threads;
+mod which;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -45,7 +48,7 @@ use crate::{
 /// Progress that a slow listener may miss.
 const PROGRESS: usize = 512;
 /// How late the index may be written.
-const SAVE_AFTER: Duration = Duration::from_millis(500);
+const SAVE_AFTER: Duration = Duration::from_secs(2);
 /// A record that cannot be written now is tried again so often.
 const WRITE_AGAIN: Duration = Duration::from_secs(2);
 
@@ -68,6 +71,8 @@ pub(crate) struct Core {
     pub(crate) running: Mutex<HashMap<AppThreadKey, CancellationToken>>,
     /// One sync per thread at a time, in order.
     pub(crate) syncs: Mutex<HashMap<AppThreadKey, Arc<tokio::sync::Mutex<()>>>>,
+    /// Stops the syncs that are under way.
+    pub(crate) syncing: Mutex<HashMap<AppThreadKey, CancellationToken>>,
     /// Requests whose files are still to come.
     pub(crate) to_sync: Mutex<HashSet<RequestId>>,
     /// When each bridge last said how large its lane is.
@@ -100,6 +105,7 @@ impl App {
             live: Mutex::default(),
             running: Mutex::default(),
             syncs: Mutex::default(),
+            syncing: Mutex::default(),
             to_sync: Mutex::default(),
             sized: Mutex::default(),
             progress: broadcast::Sender::new(PROGRESS),
@@ -123,11 +129,10 @@ impl App {
         self.core.records.save_index().await
     }
 
-    /// How much goes on: threads that run or wait, and files that are still to come. An owner process
+    /// How much goes on: turns that run or wait, and runs whose files are still to come. An owner process
     /// that would like to end looks here.
     pub fn busy(&self) -> usize {
-        let waiting = lock(&self.core.lanes).waiting().len();
-        waiting + lock(&self.core.running).len() + lock(&self.core.to_sync).len()
+        lock(&self.core.lanes).load() + lock(&self.core.to_sync).len()
     }
 }
 

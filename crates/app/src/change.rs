@@ -32,12 +32,17 @@ pub(crate) fn title(prompt: &str) -> String {
     short
 }
 
+/// Refuses what an archived thread does not take.
+pub(crate) fn not_archived(record: &TaskThread) -> Result<(), Fault> {
+    match record.lifecycle_state.status {
+        Lifecycle::Archived => Lifecycle::Archived.after(Move::Wait).map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// The user asked for a turn.
 pub(crate) fn asked(record: &mut TaskThread, turn: QueuedTurn, place: Place) -> Result<(), Fault> {
-    if record.lifecycle_state.status == Lifecycle::Archived {
-        // Says so in the one sentence for it.
-        record.lifecycle_state.status.after(Move::Wait)?;
-    }
+    not_archived(record)?;
     say(record, Role::User, &turn.prompt, turn.queued_at_ms);
     record.context_state.queued_turns.push(turn);
     if place == Place::Wait && record.lifecycle_state.status == Lifecycle::Ready {
@@ -302,10 +307,7 @@ pub(crate) fn synced(
 
 /// The next turn begins a new session.
 pub(crate) fn forget_session(record: &mut TaskThread) {
-    if let Some(association) = &mut record.context_state.task_association {
-        association.session_key = None;
-        association.run_id = None;
-    }
+    record.context_state.task_association = None;
 }
 
 fn current<'a>(record: &'a mut TaskThread, request: &RequestId) -> Option<&'a mut TaskAssociation> {

@@ -16,7 +16,10 @@ pub(crate) fn storage(e: Error) -> Fault {
             Code::StorageReadOnly,
             format!("The folder cannot be written ({e}). Mend its permissions and try again."),
         ),
-        _ => internal(e),
+        _ => {
+            tracing::error!("A file could not be used: {e}");
+            Fault::new(Code::Internal, format!("A file could not be used: {e}."))
+        }
     }
 }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde_json::Value;
 use threadline_contract::{
-    AppThreadKey, Code, Millis, RequestId, RunId, RunStatus, SessionKey, SessionUpdate, Snapshot,
-    Stage, method, rpc,
+    AppThreadKey, Code, Millis, RequestId, ResultCode, RunId, RunStatus, SessionKey, SessionUpdate,
+    Snapshot, Stage, method, rpc,
 };
 use tokio::sync::mpsc;
 
@@ -45,11 +45,21 @@ pub(crate) struct Order {
     pub(crate) started_at: Millis,
 }
 
+impl Order {
+    /// A handle says what the run is asked for by.
+    fn know(&mut self, handle: &Snapshot) {
+        self.run = Some(handle.run_id.clone());
+        self.openclaw.clone_from(&handle.openclaw_session_key);
+    }
+}
+
 /// What was heard on the way.
 #[derive(Debug)]
 pub(crate) enum Heard {
     /// Something happened; the number is its place in the log.
     Update(Option<i64>, Box<SessionUpdate>),
+    /// The bridge has taken the turn, as this run.
+    Accepted(RunId),
     /// The run goes on: only good for asking again.
     Handle(Box<Snapshot>),
 }
@@ -89,6 +99,7 @@ async fn stream(
     loop {
         let body = order.body.clone().unwrap_or_default();
         let opened = bridge.open_turn(body, order.after).await;
+        let since = Instant::now();
         let pause = match opened {
             Err(trouble) if !trouble.again => return Err(trouble),
             Err(trouble) => {
@@ -112,6 +123,13 @@ async fn stream(
                     Cut::Handle => return Ok(None),
                     Cut::Broken { news: true, .. } => {
                         barren.reset();
+                        Duration::ZERO
+                    }
+                    // A quiet run behind something that cuts quiet connections.
+                    Cut::Broken { trouble, .. }
+                        if trouble.code == ResultCode::Code(Code::ConnectionClosed)
+                            && since.elapsed() >= bridge.timings.poll =>
+                    {
                         Duration::ZERO
                     }
                     Cut::Broken { trouble, .. } => match barren.failed(Instant::now()) {
@@ -171,7 +189,12 @@ async fn hear(
         if frame.id.is_some_and(|id| id <= order.after) {
             continue; // A replay may overlap; a second hand-over may not.
         }
-        if let Some(update) = update_of(envelope, &order.thread) {
+        if let Some(run) = accepted_as(&envelope, &order.thread) {
+            if order.run.as_ref() != Some(&run) {
+                order.run = Some(run.clone());
+                tell(out, Heard::Accepted(run)).await?;
+            }
+        } else if let Some(update) = update_of(envelope, &order.thread) {
             order.run = Some(update.run_id.clone());
             tell(out, Heard::Update(frame.id, Box::new(update))).await?;
         }
@@ -203,7 +226,7 @@ async fn poll(bridge: &Bridge, order: &Order, out: &mpsc::Sender<Heard>) -> Resu
                     asked += last.elapsed();
                 }
                 last = Instant::now();
-                order.run = Some(told.snapshot.run_id.clone());
+                order.know(&told.snapshot);
                 tell(out, Heard::Handle(Box::new(told.snapshot))).await?;
                 let running = Millis::now().since(order.started_at).unsigned_abs();
                 let working = Duration::from_millis(running).saturating_sub(asked);
@@ -241,7 +264,7 @@ async fn read(
     out: &mpsc::Sender<Heard>,
 ) -> Result<Option<Told>, Trouble> {
     let told = read_handle(value)?;
-    order.run = Some(told.snapshot.run_id.clone());
+    order.know(&told.snapshot);
     if told.snapshot.status.is_terminal() {
         return Ok(Some(told));
     }
@@ -255,6 +278,15 @@ fn read_handle(value: Value) -> Result<Told, Trouble> {
         return Err(strange("a running handle that was not accepted"));
     }
     Ok(told)
+}
+
+/// The run that a turn was accepted as, in a notice of it.
+fn accepted_as(envelope: &Value, thread: &AppThreadKey) -> Option<RunId> {
+    let params = envelope
+        .get("params")
+        .filter(|_| envelope.get("method").and_then(Value::as_str) == Some(method::ACCEPTED))?;
+    let text = |key: &str| params.get(key).and_then(Value::as_str);
+    RunId::new(text("runId").filter(|_| text("threadId") == Some(thread.as_str()))?).ok()
 }
 
 /// The update in an envelope, if it is one of this thread.

@@ -194,6 +194,14 @@ impl Lanes {
         self.lanes.values().any(|l| l.active.contains(thread))
     }
 
+    /// How many turns go on or wait.
+    pub(crate) fn load(&self) -> usize {
+        self.lanes
+            .values()
+            .map(|l| l.active.len() + l.waiting.len())
+            .sum()
+    }
+
     /// Where the thread's first waiting turn stands.
     pub(crate) fn place(&self, thread: &AppThreadKey) -> Option<QueuePlace> {
         self.lanes.values().find_map(|l| l.place(thread))

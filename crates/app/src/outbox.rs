@@ -4,28 +4,32 @@
 //! | --- | --- |
 //! | `attachments.json`, `a0`, `a1`, … | files that go with the turn, copied when it was asked for |
 //! | `request.json` | the request as it was first sent, so that it can be sent again unchanged |
+//! | `open` | the request was sent, or is about to be, and its result was not applied yet |
 //! | `cancel` | the user stopped the run and the bridge has not confirmed that it heard so |
 //! | `sync.json` | the run ended and its files are not all here yet |
 //!
 //! After a crash these folders say what to go on with. A request that ended well is removed; one
 //! that did not stays until the thread's next turn, so that it can be tried again with its files.
 
+mod attach;
+
 use std::path::{Path, PathBuf};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use sha2::{Digest as _, Sha256 as Hasher};
 use threadline_contract::{
-    AppThreadKey, ArtifactScope, Code, Fault, Millis, RequestId, RunId, SessionKey, Sha256,
-    turn::{ATTACHMENT_BYTES, ATTACHMENTS_BYTES, InlineAttachment, TurnParams},
+    AppThreadKey, ArtifactScope, Fault, Millis, RequestId, RunId, SessionKey, Sha256,
+    turn::{ATTACHMENTS_BYTES, InlineAttachment, TurnParams},
 };
 use threadline_files::{Access, FileKind, Reason, Root, atomic};
 
+use self::attach::{decode, read_file, too_large};
 use crate::fault::{internal, storage};
 
 const REQUEST: &str = "request.json";
 const ATTACHMENTS: &str = "attachments.json";
+const OPEN: &str = "open";
 const CANCEL: &str = "cancel";
 const SYNC: &str = "sync.json";
 const MOST_BYTES: u64 = 64 << 20;
@@ -34,7 +38,7 @@ const MOST_BYTES: u64 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Sealed {
-    /// When the user asked for it: finds his message in the transcript.
+    /// When the user asked for it: finds the message in the transcript.
     pub(crate) asked_at_ms: Millis,
     /// `session.start` or `session.message`.
     pub(crate) method: String,
@@ -73,6 +77,8 @@ pub(crate) struct Outbox {
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     pub(crate) request: RequestId,
+    /// The thread of a request whose result was not applied.
+    pub(crate) open: Option<AppThreadKey>,
     pub(crate) cancel: Option<TaskToCancel>,
     pub(crate) sync: Option<ToSync>,
 }
@@ -143,7 +149,18 @@ impl Outbox {
 
     /// Keeps the request as it will be sent.
     pub(crate) fn seal(&self, request: &RequestId, sealed: &Sealed) -> Result<(), Fault> {
-        write(&self.folder(request)?, REQUEST, sealed)
+        write(&self.folder(request)?, REQUEST, sealed)?;
+        self.note_open(request)
+    }
+
+    /// Notes that the request's result is waited for (again).
+    pub(crate) fn note_open(&self, request: &RequestId) -> Result<(), Fault> {
+        write(&self.folder(request)?, OPEN, &true)
+    }
+
+    /// Its result was applied, or is not waited for any more.
+    pub(crate) fn closed(&self, request: &RequestId) -> Result<(), Fault> {
+        self.drop_file(request, OPEN)
     }
 
     /// The request as it was sealed, and its body with the attachments inside.
@@ -211,7 +228,13 @@ impl Outbox {
                 .filter(|_| entry.kind == FileKind::Dir)
                 .and_then(request_of);
             let Some(request) = request else { continue };
+            let open: Option<bool> = self.read(&request, OPEN)?;
+            let sealed: Option<Sealed> = match open {
+                Some(_) => self.read(&request, REQUEST)?,
+                None => None,
+            };
             found.push(Unfinished {
+                open: sealed.map(|s| s.params.session_id),
                 cancel: self.read(&request, CANCEL)?,
                 sync: self.read(&request, SYNC)?,
                 request,
@@ -293,95 +316,6 @@ fn folder_name(request: &RequestId) -> String {
 fn request_of(folder: &str) -> Option<RequestId> {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     RequestId::new(String::from_utf8(URL_SAFE_NO_PAD.decode(folder).ok()?).ok()?).ok()
-}
-
-struct NewFile {
-    name: String,
-    mime_type: Option<String>,
-    bytes: Vec<u8>,
-}
-
-/// A file that the user named: links in its path are his.
-fn read_file(path: &str) -> Result<NewFile, Fault> {
-    let bad = |why: &str| {
-        Fault::new(
-            Code::AttachmentInvalid,
-            format!("The attachment `{path}` {why}."),
-        )
-    };
-    let given = Path::new(path);
-    if !given.is_absolute() {
-        return Err(bad("must be named by its absolute path"));
-    }
-    let real = given
-        .canonicalize()
-        .map_err(|e| bad(&format!("cannot be opened ({e})")))?;
-    let bytes = match atomic::read_limited(&real, ATTACHMENT_BYTES as u64) {
-        Ok(bytes) => bytes,
-        Err(e) if e.reason() == Reason::TooLarge => {
-            return Err(too_large(&format!("The attachment `{path}` is too large")));
-        }
-        Err(e) => return Err(bad(&format!("cannot be read ({e})"))),
-    };
-    let name = given.file_name().unwrap_or(given.as_os_str());
-    Ok(NewFile {
-        name: name.to_string_lossy().into_owned(),
-        mime_type: None,
-        bytes,
-    })
-}
-
-fn decode(attachment: &InlineAttachment) -> Result<NewFile, Fault> {
-    let bad = |why: &str| {
-        Fault::new(
-            Code::AttachmentInvalid,
-            format!("The attachment `{}` {why}.", attachment.name),
-        )
-    };
-    let content = attachment.content.trim();
-    let content = match content.strip_prefix("data:") {
-        Some(rest) => rest.split_once(',').map_or(rest, |(_, data)| data),
-        None => content,
-    };
-    if content.len() / 4 * 3 > ATTACHMENT_BYTES + 2 {
-        return Err(too_large(&format!(
-            "The attachment `{}` is too large",
-            attachment.name
-        )));
-    }
-    let bytes = STANDARD
-        .decode(content)
-        .map_err(|e| bad(&format!("is not base64 ({e})")))?;
-    if bytes.len() > ATTACHMENT_BYTES {
-        return Err(too_large(&format!(
-            "The attachment `{}` is too large",
-            attachment.name
-        )));
-    }
-    if attachment
-        .size_bytes
-        .is_some_and(|size| size != bytes.len() as u64)
-    {
-        return Err(bad("has another size than it says"));
-    }
-    let digest = Sha256(Hasher::digest(&bytes).into());
-    if attachment.sha256.is_some_and(|sha| sha != digest) {
-        return Err(bad("has another digest than it says"));
-    }
-    Ok(NewFile {
-        name: attachment.name.clone(),
-        mime_type: attachment.mime_type.clone(),
-        bytes,
-    })
-}
-
-fn too_large(what: &str) -> Fault {
-    Fault::new(
-        Code::AttachmentTooLarge,
-        format!(
-            "{what}: 10 MiB each and 25 MiB together are allowed. Put larger ones where the runtime can read them."
-        ),
-    )
 }
 
 #[cfg(test)]

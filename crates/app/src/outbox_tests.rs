@@ -1,5 +1,7 @@
 use pretty_assertions::assert_eq;
 
+use threadline_contract::{Code, turn::ATTACHMENT_BYTES};
+
 use super::*;
 
 fn outbox() -> (tempfile::TempDir, Outbox) {
@@ -61,6 +63,11 @@ fn a_sealed_request_comes_back_with_its_files() {
         ]
     );
     assert_eq!(body["id"], "r/1");
+
+    let open = |outbox: &Outbox| outbox.unfinished().unwrap().remove(0).open;
+    assert_eq!(open(&outbox), Some(AppThreadKey::new("t").unwrap()));
+    outbox.closed(&id).unwrap();
+    assert_eq!(open(&outbox), None);
 
     let again = request("r/2");
     outbox.reattach(&id, &again).unwrap();

@@ -212,6 +212,7 @@ async fn fetch(
             Err(miss) => missed.push(miss),
         }
     }
+    fetched.sort_by(|a, b| a.item.artifact.path.cmp(&b.item.artifact.path));
     Ok((fetched, missed))
 }
 

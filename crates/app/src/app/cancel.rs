@@ -19,58 +19,64 @@ use crate::{
 
 impl App {
     /// Stops the thread's run and drops the turns that wait. The thread is free at once; what the
-    /// run still says is ignored.
+    /// run still says is ignored. Of a thread without a run, the files on their way are stopped.
     pub async fn cancel(&self, thread: &str) -> Result<ThreadView, Fault> {
         let core = &self.core;
         let key = core.find(thread)?;
         let record = core.records.read(&key).await?;
-        let going_on = record
-            .context_state
-            .task_association
-            .as_ref()
-            .filter(|_| record.lifecycle_state.status == Lifecycle::Running);
-        if let Some(association) = going_on {
-            // Before the record says so: a crash in between must still stop the run.
-            let task = TaskToCancel {
-                thread_id: key.clone(),
-                run_id: association.run_id.clone(),
-            };
-            let request = association.request_id.clone();
-            core.outbox(move |outbox| outbox.note_cancel(&request, &task))
-                .await?;
+        if record.lifecycle_state.status == Lifecycle::Ready && core.stop_sync(&key) {
+            return core.view(&key).await;
         }
-        let dropped = record
-            .context_state
-            .queued_turns
-            .iter()
-            .map(|t| t.request_id.clone());
-        let dropped: Vec<RequestId> = dropped.collect();
-        let (record, stop) = core
+        let noted = match &record.context_state.task_association {
+            Some(association) if record.lifecycle_state.status == Lifecycle::Running => {
+                // Before the record says so: a crash in between must still stop the run.
+                let task = TaskToCancel {
+                    thread_id: key.clone(),
+                    run_id: association.run_id.clone(),
+                };
+                let request = association.request_id.clone();
+                core.outbox(move |outbox| {
+                    outbox.note_cancel(&request, &task)?;
+                    Ok(Some(request))
+                })
+                .await?
+            }
+            _ => None,
+        };
+        let stopped = core
             .records
             .update(&key, |record| {
+                let dropped = record.context_state.queued_turns.clone();
                 let stop = change::aborted(record, Millis::now())?;
                 lock(&core.lanes).withdraw(&key);
-                Ok(stop)
+                Ok((stop, dropped))
             })
-            .await?;
-        core.outbox(move |outbox| dropped.iter().try_for_each(|r| outbox.remove(r)))
-            .await?;
-        let token = lock(&core.running).get(&key).cloned();
-        match token {
-            Some(token) if stop => token.cancel(),
-            // Its result was just being applied, or it was never taken up again: tell the bridge.
-            _ if stop => {
-                if let Some(association) = &record.context_state.task_association {
-                    let bridge = core
-                        .endpoints
-                        .bridge(&record.execution_binding.endpoint_id)?;
-                    core.spawn_stop(
-                        bridge,
-                        key.clone(),
-                        association.request_id.clone(),
-                        association.run_id.clone(),
-                    );
+            .await;
+        let (record, (stop, dropped)) = match stopped {
+            Ok(stopped) => stopped,
+            Err(fault) => {
+                // It ended by itself in this very moment.
+                if let Some(request) = noted {
+                    core.stop_noted(&key, &request).await;
                 }
+                return Err(fault);
+            }
+        };
+        core.outbox(move |outbox| {
+            let mut dropped = dropped.iter();
+            dropped.try_for_each(|turn| outbox.remove(&turn.request_id))
+        })
+        .await?;
+        let token = lock(&core.running).get(&key).cloned();
+        match (token, &record.context_state.task_association) {
+            (Some(token), _) if stop => token.cancel(),
+            // Nobody follows it: tell the bridge from here.
+            (None, Some(association)) if stop => {
+                let bridge = core
+                    .endpoints
+                    .bridge(&record.execution_binding.endpoint_id)?;
+                let (request, run) = (association.request_id.clone(), association.run_id.clone());
+                core.spawn_stop(bridge, key.clone(), request, run);
             }
             _ => {}
         }
@@ -90,6 +96,14 @@ impl Core {
     ) {
         let core = self.clone();
         self.spawn(async move { core.stop_at_bridge(&bridge, &key, &request, run).await });
+    }
+
+    /// Nobody has to be told any more that the run was stopped.
+    pub(crate) async fn stop_noted(&self, key: &AppThreadKey, request: &RequestId) {
+        let request = request.clone();
+        if let Err(fault) = self.outbox(move |outbox| outbox.cancelled(&request)).await {
+            tracing::warn!(thread = %key, "{fault}");
+        }
     }
 
     /// Tells the bridge to stop a run until it has heard. What cannot be told now is told at the next
@@ -140,9 +154,6 @@ impl Core {
                 },
             }
         }
-        let request = request.clone();
-        if let Err(fault) = self.outbox(move |outbox| outbox.cancelled(&request)).await {
-            tracing::warn!(thread = %key, "{fault}");
-        }
+        self.stop_noted(key, request).await;
     }
 }

@@ -117,35 +117,22 @@ impl App {
             option_id: params.option_id,
             text: params.text,
         };
-        let mut failed: Option<Fault> = None;
+        let unknown = Fault::new(Code::QuestionNotFound, Code::QuestionNotFound.advice());
+        let mut failed = unknown;
         for endpoint in self.core.endpoints_in_use() {
             let bridge = self.core.endpoints.bridge(&endpoint)?;
-            match bridge
-                .call::<Question>(method::QUESTIONS_ANSWER, &asked)
-                .await
-            {
+            let asked = bridge.call::<Question>(method::QUESTIONS_ANSWER, &asked);
+            match asked.await.map_err(Fault::from) {
                 Ok(question) => {
                     self.core.live_answered(&question);
                     return Ok(question);
                 }
-                Err(trouble) => {
-                    let fault = Fault::from(trouble);
-                    let unknown = fault.code == Code::QuestionNotFound;
-                    // Another bridge may know it; a real refusal says more than "not here".
-                    if failed
-                        .as_ref()
-                        .is_none_or(|f| f.code == Code::QuestionNotFound)
-                    {
-                        failed = Some(fault.clone());
-                    }
-                    if !unknown && endpoint == LOCAL {
-                        continue;
-                    }
-                }
+                // Another bridge may know it; a real refusal says more than "not here".
+                Err(fault) if failed.code == Code::QuestionNotFound => failed = fault,
+                Err(_) => {}
             }
         }
-        Err(failed
-            .unwrap_or_else(|| Fault::new(Code::QuestionNotFound, Code::QuestionNotFound.advice())))
+        Err(failed)
     }
 
     /// Where turns can run.

@@ -1,14 +1,18 @@
 //! Going on after a start: nothing is invented, nothing is lost, nothing runs twice.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, RequestId,
+    AppThreadKey, Code, Fault, Millis, RequestId, ResultCode,
     method::{self, Questions, QuestionsParams},
     thread::{Lifecycle, QueuedTurn, TaskThread},
 };
 
-use super::{Core, run::Run, send::lane_of};
+use super::{
+    Core,
+    queue::lane_of,
+    run::{Run, Sent},
+};
 use crate::{
     bridge::{Bridge, trouble::Trouble},
     change,
@@ -23,9 +27,12 @@ impl Core {
     pub(super) async fn resume(self: &Arc<Self>) -> Result<(), Fault> {
         let unfinished = self.outbox(|outbox| outbox.unfinished()).await?;
         for found in &unfinished {
-            if let Some(task) = &found.cancel
-                && let Err(fault) = self.resume_cancel(&found.request, task).await
-            {
+            let Some(task) = &found.cancel else { continue };
+            if let Err(fault) = self.resume_cancel(&found.request, task).await {
+                if fault.code == Code::ThreadNotFound {
+                    let request = found.request.clone();
+                    self.outbox(move |outbox| outbox.remove(&request)).await?;
+                }
                 tracing::warn!(thread = %task.thread_id, "A stop of {} was not taken up: {fault}", task.thread_id);
             }
         }
@@ -46,9 +53,17 @@ impl Core {
                 .collect()
         });
         let mut waiting: Vec<(QueuedTurn, AppThreadKey, LaneId)> = Vec::new();
-        for key in busy {
+        // A thread whose run has ended, but whose result was not applied, looks like one at rest.
+        let open = |found: &Unfinished| Some((found.open.clone()?, found.request.clone()));
+        let open: HashMap<AppThreadKey, RequestId> = unfinished.iter().filter_map(open).collect();
+        let ended = open.keys().filter(|key| !busy.contains(key)).cloned();
+        let all: Vec<AppThreadKey> = busy.iter().cloned().chain(ended).collect();
+        for key in all {
             match self.records.read(&key).await {
-                Ok(record) => self.resume_thread(&record, &mut waiting).await?,
+                Ok(record) => {
+                    let open = open.get(&key);
+                    self.resume_thread(&record, open, &mut waiting).await?;
+                }
                 Err(fault) => tracing::error!(thread = %key, "{key} cannot be taken up: {fault}"),
             }
         }
@@ -69,6 +84,7 @@ impl Core {
     async fn resume_thread(
         self: &Arc<Self>,
         record: &TaskThread,
+        open: Option<&RequestId>,
         waiting: &mut Vec<(QueuedTurn, AppThreadKey, LaneId)>,
     ) -> Result<(), Fault> {
         let key = &record.thread_id;
@@ -76,8 +92,11 @@ impl Core {
         for turn in &record.context_state.queued_turns {
             waiting.push((turn.clone(), key.clone(), lane.clone()));
         }
+        let last = record.context_state.task_association.as_ref();
+        let open = last.filter(|a| Some(&a.request_id) == open && !a.cancel_requested);
         match record.lifecycle_state.status {
             Lifecycle::Running => self.resume_run(record, lane).await,
+            _ if open.is_some() => self.resume_run(record, lane).await,
             Lifecycle::Queued if record.context_state.queued_turns.is_empty() => {
                 // Cannot be, and must not stay: nothing would ever start it.
                 self.records
@@ -109,7 +128,7 @@ impl Core {
             None => (None, Millis(0)),
         };
         let run = match (known, bridge) {
-            (true, Ok(bridge)) => Run::of(record, bridge, body, asked_at),
+            (true, Ok(bridge)) => Run::of(record, bridge, body, asked_at, Sent::Perhaps),
             (true, Err(fault)) => return self.give_up(&key, record, fault).await,
             (false, _) => None,
         };
@@ -122,8 +141,9 @@ impl Core {
         };
         lock(&self.lanes).lane(&lane).occupy(&key);
         self.resume_questions(&key, run.bridge.clone());
+        let stop = self.stoppable(&key);
         let core = self.clone();
-        self.spawn(async move { core.run(lane, run).await });
+        self.spawn(async move { core.run(lane, run, stop).await });
         Ok(())
     }
 
@@ -208,7 +228,7 @@ impl Core {
     /// Removes what no thread refers to: a crash came between two steps.
     async fn sweep(self: &Arc<Self>, unfinished: Vec<Unfinished>) {
         for found in unfinished {
-            if found.sync.is_some() || found.cancel.is_some() {
+            if found.sync.is_some() || found.cancel.is_some() || found.open.is_some() {
                 continue;
             }
             if let Err(fault) = self.sweep_one(&found.request).await {
@@ -224,7 +244,14 @@ impl Core {
         };
         let needed = match sealed {
             Some((sealed, _)) => match self.records.read(&sealed.params.session_id).await {
-                Ok(record) => refers(&record, request),
+                Ok(record) => {
+                    let ended_well =
+                        record.lifecycle_state.last_result_code == Some(ResultCode::Success);
+                    if refers(&record, request) && ended_well {
+                        return self.tidy(request, ResultCode::Success).await;
+                    }
+                    refers(&record, request)
+                }
                 Err(fault) => fault.code != Code::ThreadNotFound,
             },
             // Never sealed: only a waiting turn can refer to it, and those are few.

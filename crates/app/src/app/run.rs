@@ -34,6 +34,8 @@ const SAVE_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Run {
     pub(crate) bridge: Bridge,
     pub(crate) order: Order,
+    /// Whether the bridge may have heard of it.
+    sent: Sent,
     /// When the user asked for it.
     asked_at: Millis,
     /// What the record knows of the run already.
@@ -47,6 +49,15 @@ struct Known {
     identified: bool,
     saved: Option<Instant>,
     saved_id: i64,
+}
+
+/// Whether a request has left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// Certainly not.
+    Never,
+    /// Perhaps.
+    Perhaps,
 }
 
 /// Why following ended.
@@ -64,6 +75,7 @@ impl Run {
         bridge: Bridge,
         body: Option<Bytes>,
         asked_at: Millis,
+        sent: Sent,
     ) -> Option<Self> {
         let association = record.context_state.task_association.as_ref()?;
         let openclaw = record.execution_binding.runtime == Some(RuntimeId::OpenClaw);
@@ -78,6 +90,7 @@ impl Run {
                 openclaw: association.session_key.clone().filter(|_| openclaw),
                 started_at: association.started_at_ms,
             },
+            sent,
             asked_at,
             known: Known {
                 run: association.run_id.clone(),
@@ -93,23 +106,36 @@ impl Run {
 
 impl Core {
     /// Follows a turn to its end and applies it.
-    pub(crate) async fn run(self: Arc<Self>, lane: LaneId, mut run: Run) {
+    pub(crate) async fn run(self: Arc<Self>, lane: LaneId, mut run: Run, stop: CancellationToken) {
         let key = run.order.thread.clone();
         let request = run.order.request.clone();
-        let stop = CancellationToken::new();
-        lock(&self.running).insert(key.clone(), stop.clone());
-        let end = self.listen(&mut run, &stop).await;
+        let end = if stop.is_cancelled() && run.sent == Sent::Never {
+            self.stop_noted(&key, &request).await;
+            End::Stopped
+        } else {
+            self.listen(&mut run, &stop).await
+        };
         let applied = match end {
             End::Stopped => Ok(()),
             End::Told(told) => self.finish(&run, *told).await,
             End::Trouble(trouble) => self.lose(&key, &request, &trouble).await,
         };
-        if let Err(fault) = applied {
+        let closed = match applied {
+            Ok(()) => self.outbox(move |outbox| outbox.closed(&request)).await,
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = closed {
             tracing::error!(thread = %key, "The end of a run of {key} was not stored: {fault}");
         }
-        lock(&self.running).remove(&key);
         self.live_end(&key);
         self.free(&lane, &key);
+    }
+
+    /// From here on the thread's run can be stopped.
+    pub(crate) fn stoppable(&self, key: &AppThreadKey) -> CancellationToken {
+        let stop = CancellationToken::new();
+        lock(&self.running).insert(key.clone(), stop.clone());
+        stop
     }
 
     async fn listen(self: &Arc<Self>, run: &mut Run, stop: &CancellationToken) -> End {
@@ -154,6 +180,7 @@ impl Core {
     async fn hear(self: &Arc<Self>, run: &mut Run, heard: Heard) {
         let taken = match heard {
             Heard::Update(id, update) => self.hear_update(run, id, &update).await,
+            Heard::Accepted(accepted) => self.hear_accepted(run, accepted).await,
             Heard::Handle(snapshot) => self.hear_handle(run, &snapshot).await,
         };
         if let Err(fault) = taken {
@@ -161,6 +188,21 @@ impl Core {
             let key = &run.order.thread;
             tracing::warn!(thread = %key, "News of {key} was not stored: {fault}");
         }
+    }
+
+    async fn hear_accepted(self: &Arc<Self>, run: &mut Run, accepted: RunId) -> Result<(), Fault> {
+        let (request, asked_at) = (run.order.request.clone(), run.asked_at);
+        self.records
+            .update(&run.order.thread, |record| {
+                change::announced(record, &request, &accepted, None, asked_at);
+                Ok(())
+            })
+            .await?;
+        run.known.run = Some(accepted);
+        if !std::mem::replace(&mut run.known.identified, true) {
+            self.identify(run);
+        }
+        Ok(())
     }
 
     async fn hear_update(

@@ -1,14 +1,21 @@
 //! Bringing files in the background, one run of a thread after the other.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use threadline_contract::{
-    AppThreadKey, Fault, Millis, RequestId, ResultCode, RuntimeId,
+    AppThreadKey, Code, Fault, Millis, RequestId, ResultCode, RuntimeId,
     method::{self, TaskParams},
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
 
-use super::{App, Core, run::Run, send::lane_of};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    App, Core,
+    queue::lane_of,
+    run::{Run, Sent},
+    which::busy,
+};
 use crate::{
     api::ThreadView,
     change,
@@ -26,15 +33,9 @@ impl App {
         let core = &self.core;
         let key = core.find(thread)?;
         let record = core.records.read(&key).await?;
-        match record.lifecycle_state.status {
-            Lifecycle::Running | Lifecycle::Queued => return core.view(&key).await,
-            Lifecycle::Ready => {}
-            Lifecycle::Archived => {
-                record
-                    .lifecycle_state
-                    .status
-                    .after(threadline_contract::thread::Move::Start)?;
-            }
+        change::not_archived(&record)?;
+        if record.lifecycle_state.status != Lifecycle::Ready {
+            return core.view(&key).await;
         }
         let Some(association) = record.context_state.task_association.clone() else {
             return Err(nothing("The thread has no run yet."));
@@ -45,10 +46,13 @@ impl App {
             ));
         }
         let request = association.request_id;
-        let syncing = lock(&core.to_sync).contains(&request);
-        if syncing || lock(&core.running).contains_key(&key) {
+        let syncing = record.context_state.last_artifact_sync_status == Some(SyncStatus::Syncing);
+        let under_way = lock(&core.to_sync).contains(&request) || lock(&core.lanes).busy(&key);
+        if syncing && under_way {
             return core.view(&key).await;
         }
+        core.idle(&key).await?;
+        core.quiet(&request).await?;
         if association.run_id.is_none() {
             return Err(nothing(
                 "The bridge never confirmed the last turn. Retry sends it again; nothing runs twice.",
@@ -81,11 +85,20 @@ impl Core {
         key: &AppThreadKey,
         request: &RequestId,
     ) -> Result<(), Fault> {
+        self.idle(key).await?;
         let sealed = {
             let request = request.clone();
-            self.outbox(move |outbox| outbox.sealed(&request)).await?
+            self.outbox(move |outbox| {
+                let sealed = outbox.sealed(&request)?;
+                if sealed.is_some() {
+                    outbox.note_open(&request)?;
+                }
+                Ok(sealed)
+            })
+            .await?
         };
-        let (record, lane) = self
+        let stop = self.stoppable(key);
+        let resumed = self
             .records
             .update(key, |record| {
                 change::resumed(record, request)?;
@@ -94,19 +107,29 @@ impl Core {
                 lanes.lane(&lane).occupy(key);
                 Ok(lane)
             })
-            .await?;
-        let bridge = self
-            .endpoints
-            .bridge(&record.execution_binding.endpoint_id)?;
-        let (body, asked_at) = match sealed {
-            Some((sealed, body)) => (Some(body), sealed.asked_at_ms),
-            None => (None, Millis(0)),
-        };
-        if let Some(run) = Run::of(&record, bridge, body, asked_at) {
-            let core = self.clone();
-            self.spawn(async move { core.run(lane, run).await });
+            .await
+            .and_then(|(record, lane)| {
+                let bridge = self
+                    .endpoints
+                    .bridge(&record.execution_binding.endpoint_id)?;
+                let (body, asked_at) = match sealed {
+                    Some((sealed, body)) => (Some(body), sealed.asked_at_ms),
+                    None => (None, Millis(0)),
+                };
+                let run = Run::of(&record, bridge, body, asked_at, Sent::Perhaps);
+                Ok((lane, run.ok_or_else(busy)?))
+            });
+        match resumed {
+            Ok((lane, run)) => {
+                let core = self.clone();
+                self.spawn(async move { core.run(lane, run, stop).await });
+                Ok(())
+            }
+            Err(fault) => {
+                lock(&self.running).remove(key);
+                Err(fault)
+            }
         }
-        Ok(())
     }
 
     /// Brings the files of a run in the background.
@@ -121,32 +144,51 @@ impl Core {
         self.spawn(async move {
             let guard = turn.lock().await;
             let (key, request) = (task.thread_id.clone(), task.request_id.clone());
-            let done = core.sync_run(&task, told).await;
+            let stop = CancellationToken::new();
+            lock(&core.syncing).insert(key.clone(), stop.clone());
+            let done = core.sync_run(&task, told, &stop).await;
+            lock(&core.syncing).remove(&key);
             drop(guard);
             core.release_sync(&key, turn);
-            lock(&core.to_sync).remove(&request);
-            match done {
-                Ok(code) => {
-                    if let Err(fault) = core.tidy(&request, code).await {
-                        tracing::warn!(thread = %key, "{fault}");
-                    }
+            let tidied = match done {
+                Ok(code) => core.tidy(&request, code).await,
+                // The thread was removed meanwhile, and with it everything that was to be done.
+                Err(fault) if fault.code == Code::ThreadNotFound => {
+                    let request = request.clone();
+                    core.outbox(move |outbox| outbox.remove(&request)).await
                 }
-                Err(fault) => {
-                    tracing::error!(thread = %key, "The sync of {key} could not be stored: {fault}")
-                }
+                Err(fault) => Err(fault),
+            };
+            if let Err(fault) = tidied {
+                tracing::error!(thread = %key, "The sync of {key} could not be stored: {fault}");
             }
+            lock(&core.to_sync).remove(&request);
             core.records.touch(&key);
         });
+    }
+
+    /// Stops the sync of a thread, if one is under way.
+    pub(crate) fn stop_sync(&self, key: &AppThreadKey) -> bool {
+        let found = lock(&self.syncing).get(key).cloned();
+        found.inspect(CancellationToken::cancel).is_some()
     }
 
     async fn sync_run(
         self: &Arc<Self>,
         task: &ToSync,
         told: Option<Told>,
+        stop: &CancellationToken,
     ) -> Result<ResultCode, Fault> {
         let key = &task.thread_id;
         let record = self.records.read(key).await?;
-        let outcome = match self.bring(task, &record, told).await {
+        let brought = tokio::select! {
+            brought = self.bring(task, &record, told) => brought,
+            () = stop.cancelled() => Err(Fault::new(
+                Code::ConnectionClosed,
+                "You stopped the files on their way. `threadline sync` brings the rest.",
+            )),
+        };
+        let outcome = match brought {
             Ok(outcome) => outcome,
             Err(fault) => {
                 tracing::warn!(thread = %key, code = %fault.code, "The files of {key} could not be brought: {}", fault.message);
@@ -209,6 +251,17 @@ impl Core {
         .await
     }
 
+    /// Waits until a sync that has told its outcome is really over.
+    async fn quiet(&self, request: &RequestId) -> Result<(), Fault> {
+        for _ in 0..250 {
+            if !lock(&self.to_sync).contains(request) {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Err(busy())
+    }
+
     fn release_sync(&self, key: &AppThreadKey, turn: Arc<tokio::sync::Mutex<()>>) {
         let mut syncs = lock(&self.syncs);
         drop(turn);
@@ -253,5 +306,5 @@ fn lookup(record: &TaskThread, run: Option<threadline_contract::RunId>) -> TaskP
 }
 
 fn nothing(why: &str) -> Fault {
-    Fault::new(threadline_contract::Code::TaskNotFound, why)
+    Fault::new(Code::TaskNotFound, why)
 }

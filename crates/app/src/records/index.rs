@@ -53,6 +53,8 @@ pub(crate) struct Index {
     revisions: BTreeMap<u64, AppThreadKey>,
     removed: BTreeMap<u64, AppThreadKey>,
     revision: u64,
+    /// The last revision that changed an entry, and the last that the file holds.
+    stored: u64,
     saved: u64,
     /// Stored threads that could not be read.
     pub(crate) problems: Vec<Problem>,
@@ -155,6 +157,7 @@ impl Index {
     pub(super) fn put(&mut self, entry: Entry) -> u64 {
         let key = entry.summary.thread_id.clone();
         let revision = self.next();
+        self.stored = revision;
         let when = (Reverse(entry.summary.updated_at_ms), key.clone());
         match self.threads.remove(&key) {
             Some((old, old_revision)) => {
@@ -186,6 +189,7 @@ impl Index {
 
     pub(super) fn remove(&mut self, thread: &AppThreadKey) -> u64 {
         let revision = self.next();
+        self.stored = revision;
         if let Some((entry, old)) = self.threads.remove(thread) {
             self.order.retain(|key| key != thread);
             self.names.remove(&entry.summary.name);
@@ -213,7 +217,7 @@ impl Index {
 
     /// The bytes of `index.json` and the revision they stand for; `None` when it is up to date.
     pub(super) fn unsaved(&self) -> Option<(Result<Vec<u8>, serde_json::Error>, u64)> {
-        if self.saved == self.revision {
+        if self.saved >= self.stored {
             return None;
         }
         let file = IndexFile {

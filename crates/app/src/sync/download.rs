@@ -144,6 +144,8 @@ impl Fetcher {
             let (parts, name) = (self.parts.clone(), name.to_owned());
             disk(move || Part::open(&parts, &name)).await?
         };
+        // Only new ground counts: a file that is always cut at the same byte is given up.
+        let mut furthest = part.len;
         loop {
             if part.len == size {
                 let (parts, name) = (self.parts.clone(), name.to_owned());
@@ -211,7 +213,8 @@ impl Fetcher {
                     }
                 }
             };
-            if part.len > from {
+            if part.len > furthest {
+                furthest = part.len;
                 patience.reset();
             }
             match patience.failed(Instant::now()) {

@@ -1,0 +1,6 @@
+mod events;
+mod files;
+mod records;
+mod recovery;
+mod threads;
+mod turns;
