@@ -67,7 +67,7 @@ pub(super) async fn follow(follow: Follow<'_>) -> Result<Exit, Fault> {
     let mut scene = Scene {
         context,
         client,
-        screen: Screen::new(),
+        screen: Screen::new(context.out, context.err),
         story: Story::new(which, view.clone()),
         latest: view.clone(),
         lines: None,

@@ -1,62 +1,45 @@
-//! A run on the screen: bars and spinners for a person, plain lines for a log, JSON for a program.
+//! A run on the screen: what goes on moves, what has happened stays; in a log all of it stays.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    io::{self, Write as _},
-    time::{Duration, Instant},
-};
+use std::io;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use threadline_app::api::FileProgress;
 use threadline_contract::{Question, QuestionState, Step, StepState};
 
 use super::{
     Terminal,
+    area::Area,
     story::Say,
     tables,
-    term::Stderr,
-    words::{clean, line, short, size, took, wrapped},
+    words::{clean, line, short, took, wrapped},
 };
 
 /// A step that was quick needs no number.
 const WORTH_TELLING: i64 = 1000;
-/// After so many milliseconds a person wonders how long it has been.
-const PATIENT: i64 = 3000;
-/// Downloads that get a bar of their own.
-const BARS: usize = 6;
+/// A file that is here in an instant needs no bar.
+const WORTH_A_BAR: u64 = 256 << 10;
 
 /// Where a run is told.
 pub(crate) struct Screen {
     out: Terminal,
     err: Terminal,
-    bars: MultiProgress,
-    spinner: Option<ProgressBar>,
-    files: HashMap<String, ProgressBar>,
+    area: Area,
     /// The answer stands in the middle of a line.
     mid_line: bool,
     /// Something of the answer was written.
     answered: bool,
-    begun: Instant,
+    /// What was said last is not part of the answer.
+    apart: bool,
 }
 
 impl Screen {
-    pub(crate) fn new() -> Self {
-        let (out, err) = (Terminal::stdout(), Terminal::stderr());
-        let target = match err.person {
-            true => ProgressDrawTarget::term_like_with_hz(Box::new(Stderr::default()), 20),
-            false => ProgressDrawTarget::hidden(),
-        };
-        let bars = MultiProgress::with_draw_target(target);
+    pub(crate) fn new(out: Terminal, err: Terminal) -> Self {
         Self {
             out,
             err,
-            bars,
-            spinner: None,
-            files: HashMap::new(),
+            area: Area::new(err),
             mid_line: false,
             answered: false,
-            begun: Instant::now(),
+            apart: true,
         }
     }
 
@@ -75,18 +58,14 @@ impl Screen {
 
     /// Which thread it is.
     pub(crate) fn begin(&mut self, name: &str) {
-        let head = format!("{} {}", self.err.good("●"), self.err.bold(name));
-        self.line(&head);
+        self.line(&format!("{} {}", self.err.good("●"), self.err.bold(name)));
     }
 
     /// A line about what happens.
     pub(crate) fn line(&mut self, text: &str) {
         self.end_line();
-        match self.err.person {
-            // Above the bars; when that fails the terminal is gone, and with it whoever would read.
-            true => _ = self.bars.println(text),
-            false => eprintln!("{text}"),
-        }
+        self.apart = true;
+        self.area.print(io::stderr(), &format!("{text}\n"));
     }
 
     fn note(&mut self, note: &str) {
@@ -95,70 +74,52 @@ impl Screen {
         }
     }
 
+    /// While words of the answer come, they are the progress; something new ends them.
     fn doing(&mut self, what: &str) {
-        let what = short(what, self.err.width.saturating_sub(24));
-        if !self.err.person || what.is_empty() {
-            return self.quiet();
+        if !what.is_empty() {
+            self.end_line();
         }
-        // While words of the answer come, they are the progress.
-        if self.mid_line {
-            return;
-        }
-        let spinner = self
-            .spinner
-            .get_or_insert_with(|| self.bars.add(spinning(self.begun, self.err)));
-        spinner.set_message(what);
-    }
-
-    /// Takes the spinner away.
-    fn quiet(&mut self) {
-        if let Some(spinner) = self.spinner.take() {
-            spinner.finish_and_clear();
-        }
+        self.area.doing(what);
     }
 
     /// Words of the answer: they go to standard output as they come.
     fn text(&mut self, text: &str) {
-        self.quiet();
         let mut text = clean(text);
-        if !self.answered {
+        // Where something else was said in between, one empty line sets them apart, not several.
+        if self.apart {
             text = text.trim_start_matches('\n').to_owned();
             if text.is_empty() {
                 return;
             }
-            self.answered = true;
-            if self.err.person && self.out.person {
+            if self.answered || (self.err.person && self.out.person) {
                 text.insert(0, '\n');
             }
+            (self.apart, self.answered) = (false, true);
         }
         self.mid_line = !text.ends_with('\n');
         self.write(&text);
     }
 
-    /// Writes to standard output, whatever is drawn on the screen.
+    /// Writes to standard output, whatever moves on the screen.
     pub(crate) fn write(&mut self, text: &str) {
-        // A reader that has gone away wants no more; the run goes on without it.
-        let write = || {
-            let mut out = io::stdout().lock();
-            out.write_all(text.as_bytes()).and_then(|()| out.flush())
-        };
-        let _ = match self.out.person {
-            true => self.bars.suspend(write),
-            false => write(),
-        };
+        if self.mid_line {
+            self.area.doing("");
+        }
+        self.area.print(io::stdout(), text);
     }
 
     fn end_line(&mut self) {
         if std::mem::take(&mut self.mid_line) {
-            self.quiet();
             self.write("\n");
         }
     }
 
     fn asked(&mut self, question: &Question) {
-        self.quiet();
+        self.area.still();
         let text = tables::ask(question, self.err);
-        self.line("");
+        if self.err.person {
+            self.line("");
+        }
         self.line(text.trim_end());
     }
 
@@ -176,76 +137,36 @@ impl Screen {
 
     fn file(&mut self, file: &FileProgress) {
         if file.verified {
-            if let Some(bar) = self.files.remove(&file.path) {
-                bar.finish_and_clear();
-            }
-            return;
+            self.area.arrived(&file.path);
+        } else if file.total >= WORTH_A_BAR {
+            self.end_line();
+            self.area.file(&file.path, file.done, file.total);
         }
-        // A file that is here in an instant needs no bar.
-        let worth = self.err.person && file.total >= 256 * 1024;
-        if !worth || (self.files.len() >= BARS && !self.files.contains_key(&file.path)) {
-            return;
-        }
-        self.quiet();
-        self.end_line();
-        let bar = self.files.entry(file.path.clone()).or_insert_with(|| {
-            let bar = self.bars.add(ProgressBar::new(file.total));
-            let style = ProgressStyle::with_template("  {prefix} {bar:24} {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
-            bar.set_style(style.progress_chars("━╸─"));
-            bar.set_prefix(format!("{:30}", short(&file.path, 30)));
-            bar
-        });
-        bar.set_position(file.done);
-        bar.set_message(format!("{} of {}", size(file.done), size(file.total)));
     }
 
     /// The screen is a person's again: nothing moves any more.
     pub(crate) fn finish(&mut self) {
-        self.quiet();
-        for (_, bar) in self.files.drain() {
-            bar.finish_and_clear();
-        }
+        self.area.still();
         self.end_line();
         if self.out.person {
             self.write("\n");
         }
     }
 
-    /// Lets a person type: the cursor stands behind the sign.
+    /// Lets a person type: the cursor stands behind the sign, and nothing moves there.
     pub(crate) fn prompt(&mut self) {
-        self.quiet();
+        self.area.still();
         let sign = self.err.bold("  › ");
-        let mut err = io::stderr().lock();
-        let _ = write!(err, "{sign}").and_then(|()| err.flush());
+        self.area.print(io::stderr(), &sign);
     }
-}
-
-/// Something moves, and from the fourth second on it says since when.
-fn spinning(begun: Instant, to: Terminal) -> ProgressBar {
-    let since = move |_: &ProgressState, out: &mut dyn fmt::Write| {
-        let ms = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
-        if ms >= PATIENT {
-            // The template's own memory: it takes everything.
-            let _ = write!(out, "{}", to.dim(&took(ms / 1000 * 1000)));
-        }
-    };
-    let spinner = ProgressBar::new_spinner();
-    let frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "];
-    let style = ProgressStyle::with_template("  {spinner} {msg}  {since}")
-        .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    spinner.set_style(style.with_key("since", since).tick_strings(&frames));
-    spinner.enable_steady_tick(Duration::from_millis(80));
-    spinner
 }
 
 fn ended(step: &Step, to: Terminal) -> String {
     let title = short(&step.title, to.width.saturating_sub(16));
-    let time = step
-        .duration_ms
-        .filter(|ms| *ms >= WORTH_TELLING)
-        .map(|ms| format!("  {}", to.dim(&took(ms))));
-    let time = time.unwrap_or_default();
+    let time = step.duration_ms.filter(|ms| *ms >= WORTH_TELLING);
+    let time = time
+        .map(|ms| format!("  {}", to.dim(&took(ms))))
+        .unwrap_or_default();
     match step.state {
         StepState::Failed => {
             let why = step
@@ -258,3 +179,7 @@ fn ended(step: &Step, to: Terminal) -> String {
         StepState::Running | StepState::Done => format!("  {} {title}{time}", to.good("✓")),
     }
 }
+
+#[cfg(test)]
+#[path = "live_tests.rs"]
+mod tests;

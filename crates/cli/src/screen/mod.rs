@@ -1,12 +1,12 @@
 //! What people see: words, sizes, times, colours and links. Pure, but for [`Terminal`].
 
+mod area;
 pub(crate) mod ending;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub(crate) mod live;
 pub(crate) mod story;
 pub(crate) mod tables;
-mod term;
 pub(crate) mod words;
 
 use std::{io::IsTerminal, os::fd::AsFd};

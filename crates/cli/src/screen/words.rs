@@ -35,6 +35,30 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// As [`short`], measured in columns of a terminal: many letters of the world take two.
+pub(crate) fn fit(text: &str, most: usize) -> String {
+    let wide = |c: char| {
+        if (c as u32) < 0x1100 || ('\u{2000}'..='\u{2bff}').contains(&c) {
+            1
+        } else {
+            2
+        }
+    };
+    let text = line(text);
+    if text.chars().map(wide).sum::<usize>() <= most {
+        return text;
+    }
+    let mut left = most.saturating_sub(1);
+    let fits = |c: &char| {
+        let takes = wide(*c);
+        let room = left >= takes;
+        left = left.saturating_sub(takes);
+        room
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    format!("{}…", kept.trim_end())
+}
+
 /// A line in parts that fit, broken between words.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();

@@ -60,6 +60,9 @@ fn nothing_from_elsewhere_steers_the_terminal() {
     assert_eq!(line("  a\n\n b\tc "), "a b c");
     assert_eq!(short("one two three", 8), "one two…");
     assert_eq!(short("äöü", 3), "äöü");
+    assert_eq!(fit("河流报告", 8), "河流报告");
+    assert_eq!(fit("河流报告", 7), "河流报…");
+    assert_eq!(fit("河流报告", 6), "河流…");
 }
 
 #[test]

@@ -1,0 +1,205 @@
+//! The lines at the bottom of the terminal that change: drawn, erased and drawn again.
+//!
+//! Everything that goes to the terminal while they are there goes through here, so that nothing is
+//! written into the middle of them. A line leaves room at its end for what the terminal itself adds
+//! at the cursor (`^C`).
+
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Terminal,
+    words::{fit, size, took},
+};
+
+/// Nothing moves faster than the eye.
+const TICK: Duration = Duration::from_millis(80);
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// After so many milliseconds a person wonders how long it has been.
+const PATIENT: i64 = 3000;
+/// Room for what the terminal adds.
+const ROOM: usize = 4;
+/// Downloads that get a bar of their own.
+const BARS: usize = 6;
+const BAR: usize = 24;
+
+/// The moving part of the screen. Without a person in front of it, nothing moves.
+pub(super) struct Area {
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
+    to: Terminal,
+    doing: String,
+    bars: Vec<Bar>,
+    /// Lines that stand on the screen now.
+    drawn: usize,
+    begun: Instant,
+}
+
+/// A file on its way.
+struct Bar {
+    name: String,
+    done: u64,
+    total: u64,
+}
+
+impl Area {
+    pub(super) fn new(to: Terminal) -> Self {
+        let inner = Inner {
+            to,
+            doing: String::new(),
+            bars: vec![],
+            drawn: 0,
+            begun: Instant::now(),
+        };
+        let inner = Arc::new(Mutex::new(inner));
+        if to.person {
+            let weak = Arc::downgrade(&inner);
+            thread::spawn(move || tick(&weak));
+        }
+        Self { inner }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What goes on; nothing, when it is empty.
+    pub(super) fn doing(&self, what: &str) {
+        let mut inner = self.lock();
+        what.clone_into(&mut inner.doing);
+        inner.redraw();
+    }
+
+    /// A file came closer.
+    pub(super) fn file(&self, name: &str, done: u64, total: u64) {
+        let mut inner = self.lock();
+        match inner.bars.iter_mut().find(|bar| bar.name == name) {
+            Some(bar) => bar.done = done,
+            None => inner.bars.push(Bar {
+                name: name.to_owned(),
+                done,
+                total,
+            }),
+        }
+    }
+
+    /// A file is here.
+    pub(super) fn arrived(&self, name: &str) {
+        let mut inner = self.lock();
+        inner.bars.retain(|bar| bar.name != name);
+        inner.redraw();
+    }
+
+    /// Writes something that stays, above what moves.
+    pub(super) fn print(&self, mut out: impl Write, text: &str) {
+        let mut inner = self.lock();
+        inner.erase();
+        // Whoever would read it has gone away; the run goes on without.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        drop(out);
+        if text.ends_with('\n') {
+            inner.draw();
+        }
+    }
+
+    /// Nothing moves any more.
+    pub(super) fn still(&self) {
+        let mut inner = self.lock();
+        inner.doing.clear();
+        inner.bars.clear();
+        inner.erase();
+    }
+}
+
+fn tick(inner: &Weak<Mutex<Inner>>) {
+    loop {
+        thread::sleep(TICK);
+        let Some(inner) = inner.upgrade() else { return };
+        inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .redraw();
+    }
+}
+
+impl Inner {
+    fn redraw(&mut self) {
+        self.erase();
+        self.draw();
+    }
+
+    fn erase(&mut self) {
+        let drawn = std::mem::take(&mut self.drawn);
+        if drawn > 0 {
+            let up = match drawn {
+                1 => String::new(),
+                n => format!("\x1b[{}A", n - 1),
+            };
+            self.write(&format!("\r{up}\x1b[J"));
+        }
+    }
+
+    fn draw(&mut self) {
+        if !self.to.person {
+            return;
+        }
+        let lines = self.lines(self.begun.elapsed());
+        self.drawn = lines.len();
+        self.write(&lines.join("\n"));
+    }
+
+    fn write(&self, text: &str) {
+        if !text.is_empty() {
+            let mut err = io::stderr().lock();
+            let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+        }
+    }
+
+    fn lines(&self, since: Duration) -> Vec<String> {
+        let width = self.to.width.saturating_sub(ROOM);
+        let ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        let mut out = Vec::new();
+        for bar in self.bars.iter().take(BARS) {
+            let name = fit(&bar.name, width.saturating_sub(BAR + 26));
+            let amount = format!("{} of {}", size(bar.done), size(bar.total));
+            out.push(format!(
+                "  {} {name} {}",
+                filled(bar.done, bar.total),
+                self.to.dim(&amount)
+            ));
+        }
+        if !self.doing.is_empty() {
+            let frame = FRAMES[(ms / 80 % 10) as usize];
+            let doing = fit(&self.doing, width.saturating_sub(18));
+            let time = match ms >= PATIENT {
+                true => format!("  {}", self.to.dim(&running_for(ms / 1000))),
+                false => String::new(),
+            };
+            out.push(format!("  {frame} {doing}{time}"));
+        }
+        out
+    }
+}
+
+/// Whole seconds: tenths would flicker.
+fn running_for(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        _ => took(seconds * 1000),
+    }
+}
+
+fn filled(done: u64, total: u64) -> String {
+    let part = (done.min(total) as f64 / total.max(1) as f64 * BAR as f64) as usize;
+    format!("{}{}", "━".repeat(part), "─".repeat(BAR - part))
+}
+
+#[cfg(test)]
+#[path = "area_tests.rs"]
+mod tests;
