@@ -95,7 +95,7 @@ export function keepDrafts() {
   document.addEventListener('keydown', (event) => {
     const field = event.target.closest?.('[data-write]');
     if (!field || event.key !== 'Enter' || event.isComposing) return;
-    const chat = field.closest('.composer') && !event.shiftKey && matchMedia('(pointer: fine)').matches;
+    const chat = field.closest('.composer') && !event.shiftKey && !matchMedia('(pointer: coarse)').matches;
     if (!chat && !event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     field.form.requestSubmit();

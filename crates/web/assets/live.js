@@ -119,7 +119,7 @@ async function swap() {
   let fresh;
   try {
     const response = await fetch(location.href, { headers: { accept: 'text/html' } });
-    if (response.status === 404 && document.querySelector('[data-thread]')) return location.assign('/threads');
+    if (response.status === 404 && document.querySelector('[data-thread]')) return location.assign('/threads?archived=1');
     if (!response.ok) return;
     fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
   } catch {

@@ -9,7 +9,7 @@ export function morph(old, fresh) {
   if (old.getAttribute('aria-busy') === 'true') return;
   attributes(old, fresh);
   if (old.localName === 'textarea' || old.localName === 'iframe') return;
-  children(old, fresh);
+  morphChildren(old, fresh);
 }
 
 // What the person or the browser changes on an element by themselves.
@@ -25,7 +25,7 @@ function attributes(old, fresh) {
   if (old.localName === 'input' && old.type === 'hidden') old.value = fresh.value;
 }
 
-function children(old, fresh) {
+export function morphChildren(old, fresh) {
   const kept = new Map();
   for (const child of old.children) if (child.id) kept.set(child.id, child);
   let at = old.firstChild;

@@ -2,6 +2,7 @@
 
 import { h, several, state } from './dom.js';
 import { on, refreshSoon } from './live.js';
+import { morphChildren } from './morph.js';
 import { already, duration, size } from './times.js';
 
 const runs = new Map();
@@ -12,7 +13,8 @@ export function begin() {
   if (!document.querySelector('[data-thread]')) return;
   on('update', take);
   on('thread', refreshSoon);
-  on('removed', () => location.assign('/threads'));
+  // Only an archived thread can be removed, here or elsewhere.
+  on('removed', () => location.assign('/threads?archived=1'));
   on('file', coming);
   document.addEventListener('refreshed', () => {
     for (const id of runs.keys()) mark(id);
@@ -54,36 +56,36 @@ function paint(id) {
   if (!place) return;
   const run = runs.get(id);
   const notes = [...run.items.values()].filter((item) => item.note !== undefined);
-  const card = steps(run, place.querySelector('details'));
   const answered = place.parentElement.querySelector(':scope > .said');
   const saying = run.text && !answered ? h('div', { class: run.ended ? 'said plain' : 'said plain saying', 'aria-live': 'off' }, h('p', {}, run.text)) : undefined;
-  const parts = [...notes.map((item) => h('p', { class: 'aside' }, item.note)), card, saying].filter(Boolean);
-  // Steps that were unfolded, and the focus in them, stay.
-  place.replaceChildren(...parts);
+  const parts = [...notes.map((item) => h('p', { class: 'aside' }, item.note)), steps(run), saying];
+  // What the person is just clicking on, unfolding or selecting stays the same element.
+  morphChildren(place, h('div', {}, ...parts));
+  unfold(place.querySelector('details.steps'), run);
 }
 
-function steps(run, before) {
-  const items = [...run.items.values()].filter((item) => item.note === undefined);
-  if (!items.length && run.ended) return before?.remove();
+// Opened while it works, closed when it is done, and as the person wants it after that.
+function unfold(card, run) {
+  const now = run.ended ? 'ended' : 'going';
+  if (!card || unfolded.get(card) === now) return;
+  unfolded.set(card, now);
+  card.open = !run.ended || run.ended === 'failed';
+}
+const unfolded = new WeakMap();
+
+function steps(run) {
+  // The step that asks says less than the question itself.
+  const items = [...run.items.values()].filter((item) => item.note === undefined && item.step?.tool !== 'ask_user');
+  if (!items.length && run.ended) return undefined;
   const { look, word } = standing(run, items);
   const took = run.ended ? h('span', { class: 'muted small num' }, duration(run.to - run.from)) : h('span', { class: 'muted small num', 'data-since': run.from }, already(run.from));
-  const card = before ?? h('details', { class: 'card steps' });
-  // Opened while it works, closed when it is done, and as the person wants it after that.
-  const now = run.ended ? 'ended' : 'going';
-  if (card.dataset.stage !== now) {
-    card.dataset.stage = now;
-    card.open = !run.ended || run.ended === 'failed';
-  }
-  const focused = card.contains(document.activeElement);
-  card.replaceChildren(h('summary', {}, state(look), h('b', {}, word), took), h('ol', {}, ...items.map((item) => line(item, run))));
-  if (focused) card.firstElementChild.focus();
-  return card;
+  return h('details', { class: 'card steps' }, h('summary', {}, state(look), h('b', {}, word), took), h('ol', {}, ...items.map((item) => line(item, run))));
 }
 
 function standing(run, items) {
   const done = items.filter((item) => item.step).map((item) => item.step);
   const bad = done.filter((step) => step.state === 'failed').length;
-  const told = summary(done) + (bad ? `, ${bad} did not work` : '');
+  const told = summary(done) + (bad && bad === done.length ? ' that did not work' : bad ? `, ${bad} did not work` : '');
   switch (run.ended) {
     case 'completed':
       return { look: 'done', word: told };

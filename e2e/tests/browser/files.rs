@@ -17,9 +17,8 @@ async fn browser_looks_at_files_of_every_kind() {
              [[write long.txt 300000]] [[say Done.]]",
         )
         .await;
-    browse(up, move |w, up| async move {
-        w.go(&format!("/enter{}", link.split_once("/enter").unwrap().1))
-            .await;
+    browse(up, |w, _| async move {
+        w.enter().await;
         w.go(&format!("/threads/{name}")).await;
         w.click("[data-path='report.md']").await;
         w.sees("dialog[open] .said h3", "Rivers, bold and <b>not</b>")
@@ -81,16 +80,12 @@ async fn browser_never_runs_what_an_agent_wrote() {
         w.go("/").await;
         let loaded = format!("new Promise((r) => {{ const s = document.createElement('script'); s.onload = () => r('ran'); s.onerror = () => r('refused'); s.src = '/app/files/{thread}/code.js'; document.head.append(s); }})");
         assert_eq!(w.js(&loaded).await, json!("refused"));
+        let list = up.app("app.list", json!({})).await;
+        let list = list["threads"].as_array().unwrap();
+        let names: Vec<&str> = list.iter().map(|t| t["name"].as_str().unwrap()).collect();
+        assert_eq!(names, [thread.as_str()]);
     })
     .await;
-    let threads = up.app("app.list", json!({})).await;
-    let names: Vec<&str> = threads["threads"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|t| t["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(names, [name.as_str()]);
 }
 
 #[tokio::test]
@@ -116,7 +111,7 @@ async fn browser_attaches_chosen_dropped_and_pasted_files() {
         w.sees(".said", "levels.txt").await;
         let said = w.text(".said").await;
         assert!(said.contains("dropped.txt") && said.contains("image-2.txt") && !said.contains("image.txt"), "{said}");
-        w.write("[data-write]", "[[read levels.txt]] [[say It says: {last}]]\u{e007}").await;
+        w.write("[data-write]", "[[read attachments/levels.txt]] [[say It says: {last}]]\u{e007}").await;
         w.sees(".said", "the Elde is low").await;
         // One that is too large is refused before it is sent.
         w.js("(() => { const d = new DataTransfer(); d.items.add(new File([new Uint8Array(11 << 20)], 'large.bin')); document.querySelector('[data-write]').dispatchEvent(new ClipboardEvent('paste', {clipboardData: d, bubbles: true, cancelable: true})); })()").await;

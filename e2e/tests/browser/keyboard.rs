@@ -55,7 +55,7 @@ async fn browser_can_be_used_with_the_keyboard_alone() {
         assert_eq!(w.js("document.activeElement.name").await, json!("prompt"));
         assert_eq!(w.js("document.querySelector('[role=log]').getAttribute('aria-live')").await, json!("polite"));
         // Every control has a name.
-        let nameless = "[...document.querySelectorAll('button, a, input:not([type=hidden]), textarea, summary')].filter((e) => !(e.innerText?.trim() || e.getAttribute('aria-label') || e.labels?.length)).map((e) => e.outerHTML)";
+        let nameless = "[...document.querySelectorAll('button, a, input:not([type=hidden]), textarea, summary')].filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length)).map((e) => e.outerHTML)";
         assert_eq!(w.js(nameless).await, json!([]));
     })
     .await;

@@ -90,8 +90,7 @@ async fn browser_answers_questions_where_they_stand() {
 async fn browser_stops_retries_follows_up_and_puts_away() {
     let up = Up::with_model().await;
     browse(up, |w, _| async move {
-        w.go(&format!("/enter{}", link.split_once("/enter").unwrap().1))
-            .await;
+        w.enter().await;
         w.go("/new").await;
         w.write(
             "[name=prompt]",
@@ -136,7 +135,7 @@ async fn browser_stops_retries_follows_up_and_puts_away() {
         w.press("Archived").await;
         w.sees(".row .state", "archived").await;
         w.go(&path).await;
-        w.press("Restore").await;
+        w.click(".put-away button").await;
         w.sees("#head .state", "done").await;
         w.click("details.menu summary").await;
         w.press("Archive").await;

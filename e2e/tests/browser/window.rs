@@ -88,12 +88,12 @@ impl Window {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         };
-        let url = up.world.url.clone();
         Self {
             client,
             driver: driver.to_owned(),
             http: up.world.http.clone(),
-            url,
+            url: up.world.url.clone(),
+            link: up.link.clone(),
         }
     }
 

@@ -25,6 +25,7 @@ pub(crate) async fn handle(State(web): State<Web>) -> Result<Markup, Unmade> {
 
 fn page(home: &Home) -> Markup {
     let needs = needing(home);
+    let empty = needs == 0 && home.working.is_empty() && home.done_today.is_empty();
     html! {
         main.page #main data-live {
             header {
@@ -32,7 +33,7 @@ fn page(home: &Home) -> Markup {
                     h1 { (heading(needs)) }
                     p.muted { (beneath(home, needs)) }
                 }
-                a.button.primary href="/new" { "New task " kbd { "n" } }
+                @if !empty { a.button.primary href="/new" { "New task " kbd { "n" } } }
             }
             @for sentence in &home.unreachable {
                 p.note { b { "A bridge does not answer. " } (sentence) " Questions of its threads may be missing here." }
@@ -54,7 +55,7 @@ fn page(home: &Home) -> Markup {
                 section { h2 { "Brought home today " span.muted.small { (brought(home)) } }
                     div.card.rows { @for thread in &home.done_today { (done(thread)) } } }
             }
-            @if needs == 0 && home.working.is_empty() && home.done_today.is_empty() { (empty()) }
+            @if empty { (start()) }
         }
     }
 }
@@ -159,7 +160,7 @@ fn done(thread: &Summary) -> Markup {
     }
 }
 
-fn empty() -> Markup {
+fn start() -> Markup {
     html! {
         section.empty {
             p { b { "Give an agent something to do." } }

@@ -66,11 +66,16 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
         &urls::thread(&record.name),
         &html! { button.button type="submit" { "Fetch again" } },
     );
+    let earlier = super::turns::of(record)
+        .iter()
+        .filter(|t| t.run.is_some())
+        .count()
+        > 1;
     let stopped = record.lifecycle_state.last_result_code == Some(ResultCode::Aborted);
     match state.last_artifact_sync_status {
         None => html! { p.calm { "Files that the agent makes come here when its run has ended." } },
         Some(SyncStatus::Queued | SyncStatus::Running) => html! {
-            p.calm { "Files come when this run has ended. Those of the run before stay in the folder." }
+            p.calm { "Files come when this run has ended." @if earlier { " Those of earlier runs stay in the folder." } }
         },
         Some(SyncStatus::Syncing) => {
             html! { p.calm { span.state.running { span.dot aria-hidden="true" {} "Files are on their way" } } }
@@ -140,7 +145,7 @@ fn run_facts(record: &TaskThread, run: &TaskAssociation) -> Markup {
         @if let Some(session) = &run.session_key { (fact("Session", &html! { code { (session) } })) }
         @if let Some(id) = &run.run_id { (fact(if going { "Run" } else { "Last run" }, &html! { code { (id) } })) }
         (fact("Started", &words::moment(run.started_at_ms)))
-        (fact("Used", &used(run)))
+        @if !going || run.usage.is_some() { (fact("Used", &used(run))) }
     }
 }
 
