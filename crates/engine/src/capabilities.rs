@@ -1,6 +1,11 @@
 //! What is really installed and reachable, and where a turn would run.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use serde_json::value::RawValue;
 
 use threadline_contract::{
     AppThreadKey, Code, Fault, Routing, RuntimeId,
@@ -13,10 +18,37 @@ use crate::{Caller, Engine};
 
 /// A runtime that does not answer a probe in this time is not available.
 const PROBE_TIME: Duration = Duration::from_secs(5);
+/// How long an answer to `acp.capabilities` is given again: apps ask at every turn, and probing
+/// may cost a process or a connection.
+const REMEMBERED: Duration = Duration::from_secs(1);
+
+/// What was last found out, as the text of the answer.
+pub(crate) type Remembered = Mutex<Option<(Instant, Arc<RawValue>)>>;
 
 impl Engine {
-    /// `acp.capabilities`.
-    pub async fn capabilities(&self) -> Capabilities {
+    /// `acp.capabilities`, as the text of a [`Capabilities`] that is at most a second old.
+    pub async fn capabilities(&self) -> Result<Arc<RawValue>, Fault> {
+        if let Some((at, text)) = &*self.remembered()
+            && at.elapsed() < REMEMBERED
+        {
+            return Ok(text.clone());
+        }
+        let found = self.probe_all().await;
+        let text: Arc<RawValue> = serde_json::value::to_raw_value(&found)
+            .map_err(|_| Fault::internal())?
+            .into();
+        *self.remembered() = Some((Instant::now(), text.clone()));
+        Ok(text)
+    }
+
+    fn remembered(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Arc<RawValue>)>> {
+        self.0
+            .capabilities
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn probe_all(&self) -> Capabilities {
         let mut out = Capabilities {
             single_agent: true,
             multi_agent: false,

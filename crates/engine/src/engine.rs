@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{error, info, warn};
 
-use crate::{links, run::Driver};
+use crate::{capabilities::Remembered, links, run::Driver};
 
 /// What the engine is told by its operator.
 #[derive(Clone, Debug)]
@@ -51,6 +51,7 @@ pub(crate) struct Inner {
     pub(crate) keys: KeyRing,
     runtimes: BTreeMap<RuntimeId, Lane>,
     leases: Mutex<HashMap<RunId, Lease>>,
+    pub(crate) capabilities: Remembered,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -86,6 +87,7 @@ impl Engine {
             keys,
             runtimes: lanes.collect(),
             leases: Mutex::default(),
+            capabilities: Mutex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }));

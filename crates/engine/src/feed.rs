@@ -28,7 +28,7 @@ pub struct Feed {
     live: Subscription,
     /// Events that came together and are handed over one by one.
     ready: VecDeque<StoredEvent>,
-    run: Option<OneRun>,
+    run: Option<Box<OneRun>>,
 }
 
 /// What a feed of one run keeps.
@@ -94,13 +94,14 @@ impl Engine {
             engine: self.clone(),
             live: self.store().subscribe(&stream, head.max(after)),
             ready: VecDeque::new(),
-            run: Some(one),
+            run: Some(Box::new(one)),
         })
     }
 }
 
 impl Feed {
-    /// The next item. `None` after the result of a run; a thread's feed has no end. Dropping this
+    /// The next item. Thousands wait here at once, so what is rarely awaited is boxed and costs
+    /// nothing while it is not. `None` after the result of a run; a thread's feed has no end. Dropping this
     /// future loses nothing.
     pub async fn next(&mut self) -> Result<Option<FeedItem>, Fault> {
         loop {
@@ -118,18 +119,18 @@ impl Feed {
                 return Ok(None);
             }
             if run.cursor < run.head {
-                let page = self
-                    .engine
-                    .store()
-                    .run_events_after(&run.stream, &run.id, run.cursor, PAGE)
-                    .await?;
+                let page =
+                    self.engine
+                        .store()
+                        .run_events_after(&run.stream, &run.id, run.cursor, PAGE);
+                let page = Box::pin(page).await?;
                 run.cursor = page.last().map_or(run.head, |e| e.seq);
                 self.ready = page.into();
                 continue;
             }
-            if run.look && run.is_over(&self.engine).await? {
+            if run.look && Box::pin(run.is_over(&self.engine)).await? {
                 run.done = true;
-                let result = self.engine.result(&run.caller, &run.id).await?;
+                let result = Box::pin(self.engine.result(&run.caller, &run.id)).await?;
                 return Ok(Some(FeedItem::Result(Box::new(result))));
             }
             let due = run.result_due;

@@ -5,6 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
+use serde_json::value::RawValue;
 use threadline_contract::{Code, Fault, rpc};
 
 /// A fault on its way out over HTTP, as a JSON-RPC error without an id.
@@ -33,6 +34,13 @@ pub(crate) fn json(value: &impl Serialize) -> Response {
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
+}
+
+/// A success envelope around a result that is text already.
+pub(crate) fn success(id: Option<&rpc::Id>, result: &RawValue) -> Response {
+    let id = serde_json::to_string(&id).unwrap_or_else(|_| "null".to_owned());
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// Paths of older bridges that are not for apps.

@@ -1,10 +1,13 @@
 //! From a method's name to the one engine function behind it.
 
+use std::sync::Arc;
+
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use threadline_contract::{
     Code, Fault,
     method::{self, AnswerParams, QuestionsParams, ResolveParams, SessionParams, TaskParams},
+    rpc::Request,
 };
 use threadline_engine::{Caller, Engine};
 
@@ -12,11 +15,10 @@ use threadline_engine::{Caller, Engine};
 pub(crate) async fn dispatch(
     engine: &Engine,
     caller: &Caller,
-    name: &str,
-    params: Value,
-) -> Result<Value, Fault> {
-    match name {
-        method::CAPABILITIES => value(engine.capabilities().await),
+    Request { method, params, .. }: Request,
+) -> Result<Arc<RawValue>, Fault> {
+    match method.as_str() {
+        method::CAPABILITIES => engine.capabilities().await,
         method::CANCEL => value(
             engine
                 .cancel_session(caller, &read::<SessionParams>(params)?.session_id)
@@ -60,9 +62,12 @@ fn read<T: DeserializeOwned>(params: Value) -> Result<T, Fault> {
     })
 }
 
-fn value(result: impl Serialize) -> Result<Value, Fault> {
-    serde_json::to_value(result).map_err(|e| {
-        tracing::error!(error = %e, "A result could not be written as JSON");
-        Fault::internal()
-    })
+/// The text of a result, written once and never taken apart again.
+pub(crate) fn value(result: impl Serialize) -> Result<Arc<RawValue>, Fault> {
+    serde_json::value::to_raw_value(&result)
+        .map(Into::into)
+        .map_err(|e| {
+            tracing::error!(error = %e, "A result could not be written as JSON");
+            Fault::internal()
+        })
 }

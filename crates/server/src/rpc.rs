@@ -1,5 +1,7 @@
 //! `POST /acp/rpc`: JSON-RPC 2.0, answered with JSON, or with an event stream when asked for one.
 
+use std::sync::Arc;
+
 use axum::{
     Extension,
     body::Body,
@@ -8,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use threadline_contract::{
     Code, Fault, Millis, method,
     rpc::{self, Request},
@@ -16,7 +18,11 @@ use threadline_contract::{
 use threadline_engine::{Accepted, Caller, TurnAnswer};
 
 use crate::{
-    BODY_BYTES, Bridge, Refusal, answer::json, dispatch::dispatch, events::last_event_id, sse,
+    BODY_BYTES, Bridge, Refusal,
+    answer::{json, success},
+    dispatch::{dispatch, value},
+    events::last_event_id,
+    sse,
 };
 
 pub(crate) async fn handle(
@@ -39,30 +45,25 @@ pub(crate) async fn handle(
     };
     let id = request.id.clone();
     let streams = wants_stream(&parts.headers);
+    // The larger futures are boxed, so that every small request does not pay for their size.
     let outcome = match request.method.as_str() {
         method::START | method::MESSAGE => {
-            turn(&bridge, &caller, request, &parts.headers, streams).await
+            Box::pin(turn(&bridge, &caller, request, &parts.headers, streams)).await
         }
-        name => {
-            let name = name.to_owned();
-            dispatch(&bridge.engine, &caller, &name, request.params)
-                .await
-                .map(Answer::Value)
-        }
+        _ => Box::pin(dispatch(&bridge.engine, &caller, request))
+            .await
+            .map(Answer::Result),
     };
-    let envelope = match outcome {
-        Ok(Answer::Stream(response)) => return response,
-        Ok(Answer::Value(result)) => rpc::success(id.as_ref(), &result),
-        Err(fault) => rpc::failure(id.as_ref(), &fault),
-    };
-    if id.is_none() {
-        return StatusCode::NO_CONTENT.into_response();
+    match outcome {
+        Ok(Answer::Stream(response)) => response,
+        _ if id.is_none() => StatusCode::NO_CONTENT.into_response(),
+        Ok(Answer::Result(result)) => success(id.as_ref(), &result),
+        Err(fault) => json(&rpc::failure(id.as_ref(), &fault)),
     }
-    json(&envelope)
 }
 
 enum Answer {
-    Value(Value),
+    Result(Arc<RawValue>),
     Stream(Response),
 }
 
@@ -76,7 +77,7 @@ async fn turn(
     let after = last_event_id(headers)?.unwrap_or(0);
     let (name, id) = (request.method, request.id);
     match bridge.engine.turn(caller, &name, request.params).await? {
-        TurnAnswer::Unavailable(resolved) => Ok(Answer::Value(json!(resolved))),
+        TurnAnswer::Unavailable(resolved) => value(resolved).map(Answer::Result),
         TurnAnswer::Accepted(accepted) if streams => {
             let feed = bridge.engine.run_feed(caller, &accepted.run, after).await?;
             Ok(Answer::Stream(sse::answer(
@@ -88,7 +89,7 @@ async fn turn(
         }
         TurnAnswer::Accepted(accepted) => {
             let handle = bridge.engine.result(caller, &accepted.run).await?;
-            Ok(Answer::Value(json!(handle)))
+            value(handle).map(Answer::Result)
         }
     }
 }

@@ -192,10 +192,9 @@ impl Subscription {
     pub async fn next(&mut self) -> Result<Arc<[StoredEvent]>> {
         loop {
             if !self.caught_up {
-                let page = self
-                    .store
-                    .events_after(&self.stream, self.cursor, PAGE)
-                    .await?;
+                // Boxed: thousands wait below at once, and few of them read the log.
+                let page = self.store.events_after(&self.stream, self.cursor, PAGE);
+                let page = Box::pin(page).await?;
                 self.caught_up = page.len() < PAGE as usize;
                 if let Some(last) = page.last() {
                     self.cursor = last.seq;
