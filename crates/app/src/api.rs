@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use threadline_contract::{
-    AppThreadKey, Deliverable, Millis, Progress, Question, QuestionId, QueuePlace, ResultCode,
-    RuntimeId, SessionUpdate,
+    AppThreadKey, Deliverable, Millis, Progress, Question, QuestionId, QueuePlace, RequestId,
+    ResultCode, RuntimeId, SessionUpdate,
     thread::{Lifecycle, SyncStatus, TaskThread},
     turn::InlineAttachment,
 };
@@ -56,6 +56,10 @@ pub struct SendParams {
     /// when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
+    /// Makes the request repeatable: sent again with the same id, it is the same turn. Letters, digits,
+    /// `-` and `_`; when absent, every request is a new turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestId>,
     /// What to do, in the user's own words.
     pub prompt: String,
     /// `openclaw`, `builtin` or `acp:<agent>`; the thread's own, or the bridge's choice, when absent.

@@ -73,6 +73,8 @@ pub(crate) struct Core {
     pub(crate) syncs: Mutex<HashMap<AppThreadKey, Arc<tokio::sync::Mutex<()>>>>,
     /// Stops the syncs that are under way.
     pub(crate) syncing: Mutex<HashMap<AppThreadKey, CancellationToken>>,
+    /// Requests that are being taken just now.
+    pub(crate) asking: Mutex<HashSet<RequestId>>,
     /// Requests whose files are still to come.
     pub(crate) to_sync: Mutex<HashSet<RequestId>>,
     /// When each bridge last said how large its lane is.
@@ -106,6 +108,7 @@ impl App {
             running: Mutex::default(),
             syncs: Mutex::default(),
             syncing: Mutex::default(),
+            asking: Mutex::default(),
             to_sync: Mutex::default(),
             sized: Mutex::default(),
             progress: broadcast::Sender::new(PROGRESS),

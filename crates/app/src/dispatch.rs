@@ -11,8 +11,15 @@ use crate::{
 };
 
 impl App {
-    /// Answers one request of the local API (`POST /app/rpc`).
+    /// Answers one request of the local API (`POST /app/rpc`). What was begun is done to its end, also
+    /// when the caller goes away meanwhile.
     pub async fn dispatch(&self, method: &str, params: Value) -> Result<Value, Fault> {
+        let (app, method) = (self.clone(), method.to_owned());
+        let doing = async move { app.perform(&method, params).await };
+        tokio::spawn(doing).await.map_err(internal)?
+    }
+
+    async fn perform(&self, method: &str, params: Value) -> Result<Value, Fault> {
         let thread = |params| read::<ThreadParams>(params).map(|p| p.thread);
         match method {
             api::SEND => result(self.send(read(params)?).await),

@@ -15,6 +15,7 @@ use crate::{
     endpoints::LOCAL,
     fault::internal,
     records::{Index, cursor_of, lock},
+    workspace,
 };
 
 const PAGE: usize = 50;
@@ -173,7 +174,10 @@ impl Core {
 
     /// A thread's record with what is known of it beside.
     pub(crate) async fn view(&self, key: &AppThreadKey) -> Result<ThreadView, Fault> {
-        let thread = self.records.read(key).await?;
+        let mut thread = self.records.read(key).await?;
+        // Where its files lie now: a folder that we made moves with the home it lies in.
+        let folder = workspace::path_of(&self.config.workspaces, &thread);
+        thread.workspace_binding.workspace_path = folder.display().to_string();
         let live = lock(&self.live).get(key).cloned().unwrap_or_default();
         let place = lock(&self.lanes).place(key);
         let running = thread.lifecycle_state.status == Lifecycle::Running;

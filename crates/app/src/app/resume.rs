@@ -265,7 +265,8 @@ impl Core {
                 needed
             }
         };
-        if needed {
+        // It may be sent again just now.
+        if needed || lock(&self.asking).contains(request) {
             return Ok(());
         }
         let request = request.clone();
@@ -273,7 +274,7 @@ impl Core {
     }
 }
 
-fn refers(record: &TaskThread, request: &RequestId) -> bool {
+pub(super) fn refers(record: &TaskThread, request: &RequestId) -> bool {
     let context = &record.context_state;
     context
         .task_association

@@ -1,17 +1,23 @@
 //! Sending a turn, and sending one again.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, RequestId, RuntimeId,
+    AppThreadKey, Code, Fault, Millis, RequestId, RuntimeId,
     thread::{Lifecycle, Role},
 };
 
-use super::{App, Core, queue::Ask, which::busy};
+use super::{App, Core, queue::Ask, resume::refers, which::busy};
 use crate::{
     api::{RetryParams, SendParams, ThreadView},
     change,
+    records::lock,
 };
+
+/// How often it is looked whether a request has been taken.
+const ASKING_PAUSE: Duration = Duration::from_millis(10);
+/// How long ago a request may have been taken that is sent again, in milliseconds.
+const SENT_AGAIN_WITHIN: i64 = 10 * 60 * 1000;
 
 impl App {
     /// Sends a turn; makes the thread when none is named.
@@ -24,7 +30,17 @@ impl App {
             ));
         }
         let runtime: Option<RuntimeId> = params.runtime.as_deref().map(str::parse).transpose()?;
-        let request = RequestId::fresh();
+        let request = match &params.request_id {
+            Some(request) => plain(request)?,
+            None => RequestId::fresh(),
+        };
+        // The same request may come again while the first is still being taken.
+        let _asking = core.asking(&request).await;
+        if params.request_id.is_some()
+            && let Some(key) = core.asked_before(&request).await?
+        {
+            return core.view(&key).await;
+        }
         let attachments = {
             let (request, paths, inline) = (
                 request.clone(),
@@ -137,5 +153,61 @@ impl Core {
         }
         self.reattach(key, request).await?;
         Ok(true)
+    }
+}
+
+/// A request that is being taken.
+struct Asking<'a> {
+    core: &'a Core,
+    request: RequestId,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        lock(&self.core.asking).remove(&self.request);
+    }
+}
+
+impl Core {
+    /// Waits until nobody else takes the same request.
+    async fn asking(&self, request: &RequestId) -> Asking<'_> {
+        while !lock(&self.asking).insert(request.clone()) {
+            tokio::time::sleep(ASKING_PAUSE).await;
+        }
+        Asking {
+            core: self,
+            request: request.clone(),
+        }
+    }
+
+    /// The thread that has this request already. Whoever sends one again does so at once, so only
+    /// threads that changed lately are read.
+    async fn asked_before(&self, request: &RequestId) -> Result<Option<AppThreadKey>, Fault> {
+        let since = Millis::now().plus(-SENT_AGAIN_WITHIN);
+        let lately: Vec<AppThreadKey> = self.records.index(|index| {
+            let all = index.entries().map(|e| &e.summary);
+            let lately = all.filter(|s| s.updated_at_ms >= since);
+            lately.map(|s| s.thread_id.clone()).collect()
+        });
+        for key in lately {
+            // A record that cannot be read holds nothing that could be asked for again.
+            if let Ok(record) = self.records.read(&key).await
+                && refers(&record, request)
+            {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The id becomes the name of a folder.
+fn plain(request: &RequestId) -> Result<RequestId, Fault> {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    match request.as_str().bytes().all(fits) {
+        true => Ok(request.clone()),
+        false => Err(Fault::invalid(
+            "`requestId` may hold letters, digits, `-` and `_` only.",
+        )),
     }
 }

@@ -906,3 +906,51 @@ async fn wait_for_run(world: &World, thread: &TaskThread) -> threadline_contract
         .await;
     world.bridge.run_of(&thread.thread_id).unwrap()
 }
+
+#[tokio::test]
+async fn a_request_that_is_sent_again_is_the_same_turn() {
+    let mut world = World::new().await;
+    world.bridge.always(Plan::hold());
+    let params = SendParams {
+        request_id: Some(threadline_contract::RequestId::new("req-of-mine").unwrap()),
+        inline: vec![InlineAttachment {
+            name: "a.txt".into(),
+            mime_type: None,
+            content: "YQ==".into(),
+            size_bytes: None,
+            sha256: None,
+        }],
+        ..prompt_of("once")
+    };
+    let (one, two) = tokio::join!(
+        world.app.send(params.clone()),
+        world.app.send(params.clone())
+    );
+    let key = one.unwrap().thread.thread_id;
+    assert_eq!(two.unwrap().thread.thread_id, key);
+    world.restart().await;
+    let again = world.app.send(params.clone()).await.unwrap();
+    assert_eq!(again.thread.thread_id, key);
+    assert_eq!(transcript(&again.thread), [("user", "once", false)]);
+    let bad = SendParams {
+        request_id: Some(threadline_contract::RequestId::new("../up").unwrap()),
+        ..params
+    };
+    let fault = world.app.send(bad).await.unwrap_err();
+    assert_eq!(fault.code, Code::InvalidRequest);
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_leaves_nothing_half_done() {
+    let world = World::new().await;
+    let params = serde_json::to_value(prompt_of("whoever asked has left")).unwrap();
+    // Polled once, so that it has begun, and dropped.
+    let asked = world.app.dispatch(threadline_app::api::SEND, params);
+    let _ = tokio::time::timeout(Duration::ZERO, asked).await;
+    eventually("its end", || async {
+        let list = world.app.list(&Default::default()).unwrap();
+        let first = list.threads.first();
+        first.is_some_and(|t| t.last_result_code == Some(ResultCode::Success))
+    })
+    .await;
+}

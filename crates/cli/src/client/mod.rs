@@ -29,7 +29,7 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// How long to try before an owner counts as unreachable.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Methods that must not be sent again when nobody knows whether they arrived.
-const ONCE: [&str; 3] = [api::SEND, api::RETRY, api::ANSWER];
+const ONCE: [&str; 2] = [api::RETRY, api::ANSWER];
 
 /// A client of whichever process owns the data folder.
 pub(crate) struct Client {

@@ -34,7 +34,8 @@ pub(super) async fn run(context: &Context, args: Run) -> Result<Exit, Fault> {
     let detach = args.detach;
     let params = parameters(context, args)?;
     let client = context.client().await?;
-    let (prompt, existing) = (params.prompt.clone(), params.thread.clone());
+    let which = params.request_id.clone().map_or(Which::Current, Which::Of);
+    let existing = params.thread.clone();
     // What was said before is not told again.
     let after = match existing {
         Some(thread) => last_event(&client.call(api::SHOW, ThreadParams { thread }).await?),
@@ -44,7 +45,6 @@ pub(super) async fn run(context: &Context, args: Run) -> Result<Exit, Fault> {
     if detach {
         return Ok(detached(context, &view));
     }
-    let which = which(&view, &prompt);
     follow(Follow {
         context,
         client,
@@ -80,7 +80,7 @@ pub(super) async fn retry(context: &Context, args: Retry) -> Result<Exit, Fault>
     if args.detach {
         return Ok(detached(context, &view));
     }
-    let which = which(&view, "");
+    let which = which(&view);
     follow(Follow {
         context,
         client,
@@ -138,15 +138,11 @@ pub(super) async fn sync(context: &Context, args: OneThread) -> Result<Exit, Fau
     .await
 }
 
-/// The turn that was just sent: it runs, or it waits as the last of its kind.
-fn which(view: &ThreadView, prompt: &str) -> Which {
+/// The turn that was just sent again: it runs, or it waits as the last of its thread.
+fn which(view: &ThreadView) -> Which {
     let context = &view.thread.context_state;
-    let waiting = context
-        .queued_turns
-        .iter()
-        .rev()
-        .find(|turn| turn.prompt == prompt);
-    let request: Option<&RequestId> = match (waiting, &context.task_association) {
+    let request: Option<&RequestId> = match (context.queued_turns.last(), &context.task_association)
+    {
         (Some(turn), _) => Some(&turn.request_id),
         (None, Some(task)) => Some(&task.request_id),
         (None, None) => None,
@@ -178,6 +174,8 @@ fn parameters(context: &Context, args: Run) -> Result<SendParams, Fault> {
     let prompt = prompt(args.prompt, stdin_attached)?;
     let mut params = SendParams {
         thread: args.thread,
+        // However often the connection breaks while it is handed over, it is one turn.
+        request_id: Some(RequestId::fresh()),
         prompt,
         runtime: args.runtime,
         expect: args
