@@ -1,12 +1,13 @@
-//! The app, as the pages and the local API see it: its requests and its events, nothing else.
+//! The app, as the pages and the local API see it: its requests, its events and its files, nothing
+//! else.
 
-use std::pin::Pin;
+use std::{fs::File, pin::Pin};
 
 use futures_util::Stream;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use threadline_app::{App, api::AppEvent};
-use threadline_contract::Fault;
+use threadline_contract::{Fault, thread::SyncedFile};
 
 /// An answer that is on its way.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -24,6 +25,13 @@ pub trait Local: Send + Sync + 'static {
 
     /// What changes in any thread, from now on.
     fn changes(&self) -> Events;
+
+    /// Opens a file that the thread's current run brought home, and no other.
+    fn file<'a>(
+        &'a self,
+        thread: &'a str,
+        path: &'a str,
+    ) -> Pending<'a, Result<(File, SyncedFile), Fault>>;
 }
 
 impl Local for App {
@@ -40,6 +48,14 @@ impl Local for App {
 
     fn changes(&self) -> Events {
         Box::pin(self.changes())
+    }
+
+    fn file<'a>(
+        &'a self,
+        thread: &'a str,
+        path: &'a str,
+    ) -> Pending<'a, Result<(File, SyncedFile), Fault>> {
+        Box::pin(self.file(thread, path))
     }
 }
 

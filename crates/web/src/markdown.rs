@@ -75,7 +75,9 @@ fn inlines(inlines: &[Inline]) -> Markup {
                 Inline::Strong(inner) => strong { (self::inlines(inner)) },
                 Inline::Emphasis(inner) => em { (self::inlines(inner)) },
                 Inline::Strike(inner) => s { (self::inlines(inner)) },
-                Inline::Link(href, inner) => a href=(href) target="_blank" rel="noopener noreferrer nofollow" { (self::inlines(inner)) },
+                Inline::Link(href, inner) => a href=(href) target="_blank" rel="noopener noreferrer nofollow" {
+                    (self::inlines(inner))
+                },
             }
         }
     }

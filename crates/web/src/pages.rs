@@ -63,10 +63,14 @@ pub(crate) struct Frame<'a> {
 impl Frame<'_> {
     pub(crate) fn around(&self, content: &Markup) -> Markup {
         let needs = self.needs.filter(|n| *n > 0);
+        let title = match needs {
+            Some(n) => format!("({n}) {} · Threadline", self.title),
+            None => format!("{} · Threadline", self.title),
+        };
         html! {
             (DOCTYPE)
             html lang="en" {
-                head { (head(&match needs { Some(n) => format!("({n}) {} · Threadline", self.title), None => format!("{} · Threadline", self.title) })) }
+                head { (head(&title)) }
                 body data-events=[self.events.as_deref()] {
                     a.skip href="#main" { "Skip to the content" }
                     nav.rail #rail aria-label="Main" data-live {
@@ -75,7 +79,12 @@ impl Frame<'_> {
                         (entry(self.here, Here::Threads, "/threads", "Threads", None))
                         (entry(self.here, Here::New, "/new", "New task", None))
                         span.gap {}
-                        @if self.events.is_some() { span.live #link data-own role="status" { span.dot aria-hidden="true" {} span { "Connecting" } } }
+                        @if self.events.is_some() {
+                            span.live #link data-own role="status" {
+                                span.dot aria-hidden="true" {}
+                                span { "Connecting" }
+                            }
+                        }
                         button.quiet.keys type="button" data-open="help" { "Keys " kbd { "?" } }
                     }
                     p.banner #banner role="alert" hidden {}
@@ -142,7 +151,9 @@ fn help() -> Markup {
         dialog.sheet #help aria-labelledby="help-title" {
             header { h2 #help-title { "Keys" } (close()) }
             dl.keys {
-                @for (keys, what) in keys { div { dt { @for key in keys { kbd { (key) } " " } } dd { (what) } } }
+                @for (keys, what) in keys {
+                    div { dt { @for key in keys { kbd { (key) } " " } } dd { (what) } }
+                }
             }
         }
     }
@@ -165,12 +176,34 @@ pub(crate) fn form(method: &str, thread: &str, back: &str, inside: &Markup) -> M
     }
 }
 
+/// A form that is one button.
+pub(crate) fn act(method: &str, thread: &str, back: &str, class: &str, word: &str) -> Markup {
+    form(
+        method,
+        thread,
+        back,
+        &html! { button class=(class) type="submit" { (word) } },
+    )
+}
+
+/// A stored thread that cannot be read.
+pub(crate) fn problem(problem: &api::Problem) -> Markup {
+    html! {
+        p.note.bad {
+            b { "A stored thread cannot be read. " }
+            (problem.message) " " code { (problem.file) }
+            @if let Some(kept) = &problem.kept { " Its bytes were kept in " code { (kept) } "." }
+        }
+    }
+}
+
 /// The parts of a form with which files are attached.
 pub(crate) fn attach() -> Markup {
     html! {
         label.button.quiet.clip {
             (icon::clip()) "Attach"
-            input.hidden type="file" multiple data-files data-one=(turn::ATTACHMENT_BYTES) data-all=(turn::ATTACHMENTS_BYTES);
+            input.hidden type="file" multiple data-files
+                data-one=(turn::ATTACHMENT_BYTES) data-all=(turn::ATTACHMENTS_BYTES);
         }
         noscript { span.muted.small { "Attaching needs JavaScript." } }
     }

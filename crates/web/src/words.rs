@@ -149,6 +149,22 @@ pub(crate) fn outcome(result: ResultCode) -> Option<(&'static str, String)> {
     })
 }
 
+/// The first sentence of an advice, where there is no room for more.
+pub(crate) fn briefly(advice: &str) -> &str {
+    advice
+        .split_inclusive(". ")
+        .next()
+        .unwrap_or(advice)
+        .trim_end()
+}
+
+/// An advice beside the sentence that it speaks of.
+pub(crate) fn beside(advice: &str) -> String {
+    let points = |part: &&str| !part.contains("sentence") && !part.starts_with("The list");
+    let parts: String = advice.split_inclusive(". ").filter(points).collect();
+    parts.trim_end().to_owned()
+}
+
 fn title(code: Code) -> &'static str {
     match code {
         Code::RequiredArtifactMissing => "A promised file is missing",
@@ -209,6 +225,7 @@ pub(crate) fn not_taken(reason: OmitReason) -> &'static str {
         OmitReason::OutsideScope => "was written outside the run’s folder",
         OmitReason::Placeholder => "is a placeholder, not a result",
         OmitReason::UnsafeName => "has a name that is not safe everywhere",
+        OmitReason::RunFailed => "is not final, because the run did not succeed",
     }
 }
 

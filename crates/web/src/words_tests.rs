@@ -123,3 +123,19 @@ fn every_failure_says_what_to_do() {
     assert!(may_be_fetched(ResultCode::Code(Code::ConnectionClosed)));
     assert!(!may_be_fetched(ResultCode::Code(Code::AgentLost)));
 }
+
+#[test]
+fn advice_fits_where_it_stands() {
+    let advice = "The model endpoint answered with an error. The sentence carries it.";
+    assert_eq!(
+        briefly(advice),
+        "The model endpoint answered with an error."
+    );
+    assert_eq!(beside(advice), "The model endpoint answered with an error.");
+    let advice = Code::RequiredArtifactMissing.advice();
+    assert_eq!(
+        briefly(advice),
+        "The run ended, but something it had to deliver is not there."
+    );
+    assert_eq!(briefly("Check it."), "Check it.");
+}

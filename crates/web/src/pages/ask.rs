@@ -15,21 +15,28 @@ pub(crate) enum Lay {
 
 /// The form that answers. With `keys`, the number keys choose its options.
 pub(crate) fn answers(question: &Question, lay: Lay, keys: bool, back: &str) -> Markup {
+    let hint = match question.options.is_empty() {
+        true => "Your answer",
+        false => "Or in your own words",
+    };
     let class = if lay == Lay::Row {
         "answers"
     } else {
         "answers column"
     };
     html! {
-        form class=(class) method="post" action="/do" data-rpc=(api::ANSWER) data-keys[keys] data-question=(question.question_id) {
+        form class=(class) method="post" action="/do" data-rpc=(api::ANSWER)
+            data-keys[keys] data-question=(question.question_id) {
             input type="hidden" name="method" value=(api::ANSWER);
             input type="hidden" name="questionId" value=(question.question_id);
             input type="hidden" name="back" value=(back);
-            @for (n, option) in (1..).zip(&question.options) { (choice(option, lay, (keys && n <= 9).then_some(n))) }
+            @for (n, option) in (1..).zip(&question.options) {
+                (choice(option, lay, (keys && n <= 9).then_some(n)))
+            }
             @if question.free_text || question.options.is_empty() {
                 div.own {
                     input type="text" name="text" aria-label="Your answer" autocomplete="off"
-                        placeholder=(if question.options.is_empty() { "Your answer" } else { "Or in your own words" });
+                        placeholder=(hint);
                     button.button type="submit" { "Answer" }
                 }
             }
@@ -41,7 +48,8 @@ pub(crate) fn answers(question: &Question, lay: Lay, keys: bool, back: &str) -> 
 fn choice(option: &QuestionOption, lay: Lay, key: Option<usize>) -> Markup {
     let allows = option.kind.as_deref() == Some("allow_once");
     html! {
-        button.button.choice.primary[allows] type="submit" name="optionId" value=(option.option_id) data-key=[key] {
+        button.button.choice.primary[allows] type="submit"
+            name="optionId" value=(option.option_id) data-key=[key] {
             @if lay == Lay::Column { @if let Some(key) = key { kbd { (key) } } }
             span { (option.label) }
             @if lay == Lay::Row { @if let Some(key) = key { kbd { (key) } } }

@@ -6,9 +6,9 @@ use threadline_app::api::{self, AskedQuestion, Home, NoParams, Summary};
 use threadline_contract::thread::{Lifecycle, SyncStatus};
 
 use super::{
-    Frame, Here, Unmade,
+    Frame, Here, Unmade, act,
     ask::{Lay, answers, wanted},
-    form, needing,
+    needing, problem,
 };
 use crate::{Web, local::call, urls, words};
 
@@ -36,11 +36,12 @@ fn page(home: &Home) -> Markup {
                 @if !empty { a.button.primary href="/new" { "New task " kbd { "n" } } }
             }
             @for sentence in &home.unreachable {
-                p.note { b { "A bridge does not answer. " } (sentence) " Questions of its threads may be missing here." }
+                p.note {
+                    b { "A bridge does not answer. " }
+                    (sentence) " Questions of its threads may be missing here."
+                }
             }
-            @for problem in &home.problems {
-                p.note.bad { b { "A stored thread cannot be read. " } (problem.message) " " code { (problem.file) } @if let Some(kept) = &problem.kept { " Its bytes were kept in " code { (kept) } "." } }
-            }
+            @for found in &home.problems { (problem(found)) }
             @if needs > 0 {
                 section aria-label="Needs you" { div.card.rows {
                     @for (n, question) in home.questions.iter().enumerate() { (asked(question, n == 0)) }
@@ -91,6 +92,8 @@ fn brought(home: &Home) -> String {
 fn asked(asked: &AskedQuestion, first: bool) -> Markup {
     let question = &asked.question;
     let href = asked.thread_name.as_deref().map(urls::thread);
+    let title = asked.thread_title.as_deref();
+    let title = title.unwrap_or("Another app’s thread");
     html! {
         div.need #(format!("q-{}", question.question_id)) {
             div {
@@ -98,7 +101,7 @@ fn asked(asked: &AskedQuestion, first: bool) -> Markup {
                     Some(href) => a.what href=(href) { (question.text) },
                     None => span.what { (question.text) },
                 }
-                p.why { (asked.thread_title.as_deref().unwrap_or("Another app’s thread")) " · asked " (words::ago(question.asked_at)) " · " (wanted(question)) }
+                p.why { (title) " · asked " (words::ago(question.asked_at)) " · " (wanted(question)) }
             }
             (answers(question, Lay::Row, first, "/"))
         }
@@ -116,12 +119,15 @@ fn broken(thread: &Summary) -> Markup {
         div.need #(format!("t-{}", thread.name)) {
             div {
                 a.what href=(urls::thread(&thread.name)) { (thread.title) }
-                p.why { span.bad { (title) } " · " (advice) " · " code { (code) } " · " (words::ago(thread.updated_at_ms)) }
+                p.why {
+                    span.bad { (title) } " · " (words::briefly(&advice)) " · "
+                    code { (code) } " · " (words::ago(thread.updated_at_ms))
+                }
             }
             div.buttons {
-                (form(api::RETRY, &thread.name, "/", &html! { button.button type="submit" { "Try again" } }))
+                (act(api::RETRY, &thread.name, "/", "button", "Try again"))
                 a.button href=(urls::thread(&thread.name)) { "See what happened" }
-                (form(api::ARCHIVE, &thread.name, "/", &html! { button.button.quiet type="submit" { "Archive" } }))
+                (act(api::ARCHIVE, &thread.name, "/", "button quiet", "Archive"))
             }
         }
     }
@@ -130,15 +136,26 @@ fn broken(thread: &Summary) -> Markup {
 fn working(thread: &Summary) -> Markup {
     let place = thread.runtime.as_ref().map_or("", words::runtime);
     let queued = thread.lifecycle_status == Lifecycle::Queued;
+    let waiting = u64::from(thread.queued_turns);
+    let doing = match (queued, thread.open_questions) {
+        (true, _) => "Another run goes first",
+        (false, 0) => "At work",
+        (false, _) => "Asked you something",
+    };
     html! {
         a.row href=(urls::thread(&thread.name)) #(format!("t-{}", thread.name)) {
             b { (thread.title) }
             span.why {
-                @if queued { "Another run goes first" } @else if thread.open_questions > 0 { "Asked you something" } @else { "At work" }
+                (doing)
                 @if !place.is_empty() { " · " (place) }
-                @if thread.queued_turns > 0 { " · " (words::several(thread.queued_turns.into(), "message")) " waiting" }
+                @if waiting > 0 { " · " (words::several(waiting, "message")) " waiting" }
             }
-            span.end { (words::state_of(thread)) @if let (false, Some(at)) = (queued, thread.last_run_at_ms) { span.muted.small { (words::since(at)) } } }
+            span.end {
+                (words::state_of(thread))
+                @if let Some(at) = thread.last_run_at_ms.filter(|_| !queued) {
+                    span.muted.small { (words::since(at)) }
+                }
+            }
         }
     }
 }
@@ -152,7 +169,10 @@ fn done(thread: &Summary) -> Markup {
         a.row href=(urls::thread(&thread.name)) #(format!("t-{}", thread.name)) {
             b { (thread.title) }
             span.why {
-                @if thread.files == 0 { "No files" } @else { (words::several(thread.files.into(), "file")) " · " (words::size(thread.bytes)) }
+                @match thread.files {
+                    0 => "No files",
+                    n => { (words::several(n.into(), "file")) " · " (words::size(thread.bytes)) },
+                }
                 @if partly { " · some could not be brought" }
             }
             span.end { (words::state_of(thread)) span.muted.small { (words::clock(thread.updated_at_ms)) } }
@@ -164,7 +184,10 @@ fn start() -> Markup {
     html! {
         section.empty {
             p { b { "Give an agent something to do." } }
-            p.muted { "It works on its own in a folder of its own. You see every step here, and its files come home, each one checked." }
+            p.muted {
+                "It works on its own in a folder of its own. You see every step here, "
+                "and its files come home, each one checked."
+            }
             a.button.primary href="/new" { "Start a task" }
         }
     }

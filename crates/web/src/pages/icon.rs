@@ -6,7 +6,8 @@ use super::Here;
 
 pub(super) fn logo() -> Markup {
     html! {
-        svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round" aria-hidden="true" {
+        svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.2"
+            stroke-linecap="round" aria-hidden="true" {
             path d="M4 6c5 0 6 12 16 12" {}
             path d="M4 12h16" opacity=".55" {}
             path d="M4 18c5 0 6-12 16-12" opacity=".3" {}
@@ -50,7 +51,8 @@ pub(super) fn search() -> Markup {
 
 fn drawn(path: &str) -> Markup {
     html! {
-        svg.i viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.9" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" {
+        svg.i viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.9"
+            stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" {
             path d=(path) {}
         }
     }

@@ -44,7 +44,8 @@ fn page(runtimes: &Result<Runtimes, Fault>) -> Markup {
                         textarea name="expect" rows="2" placeholder="reports/*.pdf" spellcheck="false" {}
                         small.muted { "One per line. A run that does not deliver them counts as failed." } }
                     label.field { span { "Work in a folder of mine" }
-                        input type="text" name="workingDirectory" placeholder="/home/me/project" spellcheck="false" autocomplete="off";
+                        input type="text" name="workingDirectory" placeholder="/home/me/project"
+                            spellcheck="false" autocomplete="off";
                         small.muted { "Left empty, the agent gets a folder of its own." } }
                 }
             }
@@ -55,7 +56,10 @@ fn page(runtimes: &Result<Runtimes, Fault>) -> Markup {
 fn choice(runtimes: &Result<Runtimes, Fault>) -> Markup {
     match runtimes {
         Err(fault) => html! {
-            p.note { b { "Where it can run is not known now. " } (fault.message) " You can start it all the same; it waits until the bridge answers." }
+            p.note {
+                b { "Where it can run is not known now. " }
+                (fault.message) " You can start it all the same: it is tried for a while."
+            }
         },
         Ok(found) => html! {
             fieldset.runtimes {
@@ -82,7 +86,10 @@ fn radio(value: &str, label: &str, status: &str, available: bool, chosen: bool) 
     html! {
         label.card.runtime.off[!available] {
             input type="radio" name="runtime" value=(value) checked[chosen] disabled[!available];
-            span { b { (label) } @if !available { span.state.waiting { span.dot aria-hidden="true" {} "not available" } } }
+            span {
+                b { (label) }
+                @if !available { span.state.waiting { span.dot aria-hidden="true" {} "not available" } }
+            }
             span.muted.small { (status) }
         }
     }

@@ -11,7 +11,7 @@ use threadline_contract::{Code, Fault};
 use super::{Frame, Here, Unmade, close, icon, needs};
 use crate::{
     Web,
-    files::{self, Found},
+    files::{Found, not_a_path},
     kind::{self, Kind},
     local::call,
     markdown, table, urls, words,
@@ -24,15 +24,9 @@ pub(crate) async fn handle(
     State(web): State<Web>,
     wanted: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<Markup, Unmade> {
-    let gone = |_| {
-        Fault::new(
-            Code::ArtifactNotFound,
-            "The thread's current run brought no such file.",
-        )
-    };
-    let Path((name, path)) = wanted.map_err(gone)?;
+    let Path((name, path)) = wanted.map_err(not_a_path)?;
+    let found = Found::open(&web, &name, path.clone()).await?;
     let view: ThreadView = call(&*web.app, api::SHOW, ThreadParams { thread: name }).await?;
-    let found = files::find(&view, &path).await?;
     let facts = Facts::of(&view, &found);
     let content = content(found, &facts.href).await?;
     let frame = Frame {
@@ -46,12 +40,12 @@ pub(crate) async fn handle(
 
 /// What is said about a file.
 struct Facts {
-    thread: String,
+    up: String,
     title: String,
     path: String,
     href: String,
     size: u64,
-    digest: Option<String>,
+    digest: String,
     /// It is not any more what was brought home.
     changed: bool,
 }
@@ -59,32 +53,30 @@ struct Facts {
 impl Facts {
     fn of(view: &ThreadView, found: &Found) -> Self {
         Self {
-            thread: view.thread.name.clone(),
+            up: urls::thread(&view.thread.name),
             title: view.thread.title.clone(),
             path: found.path.clone(),
             href: urls::file(&view.thread.name, &found.path),
             size: found.size,
-            digest: found.synced.as_ref().map(|s| s.sha256.to_hex()),
-            changed: found.synced.as_ref().is_some_and(|s| s.size != found.size),
+            digest: found.synced.sha256.to_hex(),
+            changed: found.synced.size != found.size,
         }
     }
 }
 
 fn page(facts: &Facts, content: &Markup) -> Markup {
+    let up = format!("Back to {}", facts.title);
     html! {
         main.page.sight #main {
             article #sight {
                 header.bar {
-                    a.button.quiet.icon.up href=(urls::thread(&facts.thread)) aria-label=(format!("Back to {}", facts.title)) data-up { (icon::back()) }
+                    a.button.quiet.icon.up href=(facts.up) aria-label=(up) data-up { (icon::back()) }
                     div.title {
                         h1 title=(facts.path) { (facts.path) }
                         p.muted.small {
-                            span.kind { (kind::badge(&facts.path)) } " " (words::size(facts.size))
-                            @match &facts.digest {
-                                Some(digest) if !facts.changed => { " · " span.good title=(digest) { "verified " code { (&digest[..12]) } } },
-                                Some(_) => " · changed since it was brought home",
-                                None => "",
-                            }
+                            span.kind { (kind::badge(&facts.path)) } " " (words::size(facts.size)) " · "
+                            @if facts.changed { "changed since it was brought home" }
+                            @else { span.good title=(facts.digest) { "verified " code { (&facts.digest[..12]) } } }
                         }
                     }
                     div.acts {
@@ -99,22 +91,25 @@ fn page(facts: &Facts, content: &Markup) -> Markup {
 }
 
 async fn content(found: Found, href: &str) -> Result<Markup, Fault> {
-    let kind = found.kind();
     let name = found.path.clone();
-    Ok(match kind {
+    Ok(match found.kind() {
         Kind::Picture(_) => html! { img.shown src=(href) alt=(name); },
-        Kind::Pdf => {
-            html! { iframe.shown src=(href) title=(name) {} p.small.muted { a href=(href) target="_blank" rel="noopener" { "Open it in a tab of its own" } } }
-        }
+        Kind::Sound(_) => html! { audio.shown controls preload="metadata" src=(href) {} },
+        Kind::Film(_) => html! { video.shown controls preload="metadata" src=(href) {} },
+        Kind::Pdf => html! {
+            iframe.shown src=(href) title=(name) {}
+            p.small.muted { a href=(href) target="_blank" rel="noopener" { "Open it in a tab of its own" } }
+        },
         Kind::Html => html! {
             p.small.muted { "Shown without its scripts. An agent’s page never runs here." }
             iframe.shown sandbox="" src=(href) title=(name) {}
         },
-        Kind::Sound(_) => html! { audio.shown controls preload="metadata" src=(href) {} },
-        Kind::Film(_) => html! { video.shown controls preload="metadata" src=(href) {} },
-        Kind::Other => {
-            html! { div.empty { p { b { "This kind of file cannot be shown here." } } p.muted { "Download it to open it with a program of yours." } } }
-        }
+        Kind::Other => html! {
+            div.empty {
+                p { b { "This kind of file cannot be shown here." } }
+                p.muted { "Download it to open it with a program of yours." }
+            }
+        },
         Kind::Markdown => {
             let (text, cut) = text(found).await?;
             html! { div.said.document { (markdown::draw(&text)) } (more(cut)) }
@@ -152,12 +147,16 @@ async fn text(found: Found) -> Result<(String, bool), Fault> {
 
 fn rows(text: &str, separator: char, cut: bool) -> Markup {
     let table = table::read(text, separator);
-    let number = |cell: &str| cell.trim().parse::<f64>().is_ok();
+    let class = |cell: &str| cell.trim().parse::<f64>().is_ok().then_some("num");
     html! {
         div.scroll tabindex="0" role="region" aria-label="Table" {
             table {
                 thead { tr { @for cell in &table.head { th scope="col" { (cell) } } } }
-                tbody { @for row in &table.rows { tr { @for cell in row { td class=[number(cell).then_some("num")] { (cell) } } } } }
+                tbody {
+                    @for row in &table.rows {
+                        tr { @for cell in row { td class=[class(cell)] { (cell) } } }
+                    }
+                }
             }
         }
         (more(cut || table.more))
@@ -165,5 +164,7 @@ fn rows(text: &str, separator: char, cut: bool) -> Markup {
 }
 
 fn more(cut: bool) -> Markup {
-    html! { @if cut { p.note { "Only the beginning is shown. Download the file to see all of it." } } }
+    html! {
+        @if cut { p.note { "Only the beginning is shown. Download the file to see all of it." } }
+    }
 }

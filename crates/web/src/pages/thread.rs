@@ -14,7 +14,7 @@ use threadline_contract::{
     thread::{Lifecycle, TaskThread},
 };
 
-use super::{Frame, Here, Unmade, ask, attach, form, icon, needs};
+use super::{Frame, Here, Unmade, act, ask, attach, form, icon, needs};
 use crate::{Web, local::call, markdown, urls, words};
 
 pub(crate) async fn handle(
@@ -107,14 +107,8 @@ fn stop(record: &TaskThread) -> Markup {
 /// What is done seldom.
 fn menu(record: &TaskThread) -> Markup {
     let here = urls::thread(&record.name);
-    let act = |method: &str, word: &str| {
-        form(
-            method,
-            &record.name,
-            &here,
-            &html! { button.quiet type="submit" { (word) } },
-        )
-    };
+    let item = |method: &str, word: &str| act(method, &record.name, &here, "quiet", word);
+    let going = is_going(record);
     let archived = record.lifecycle_state.status == Lifecycle::Archived;
     let began = record.context_state.task_association.is_some();
     html! {
@@ -122,16 +116,20 @@ fn menu(record: &TaskThread) -> Markup {
             summary.button.quiet.icon aria-label="More" { (icon::more()) }
             div.card {
                 @if archived {
-                    (act(api::RESTORE, "Restore"))
+                    (item(api::RESTORE, "Restore"))
                     details.sure {
                         summary.quiet.bad { "Delete…" }
-                        p.small { "The thread and the folder that was made for it are removed for good. A folder of your own stays." }
-                        (form(api::DELETE, &record.name, &here, &html! { button.button.danger type="submit" { "Delete for good" } }))
+                        p.small {
+                            "The thread and the folder that was made for it are removed for good. "
+                            "A folder of your own stays."
+                        }
+                        (act(api::DELETE, &record.name, &here, "button danger", "Delete for good"))
                     }
                 } @else {
-                    @if began && !is_going(record) { (act(api::RETRY, "Run again")) }
-                    @if began { (act(api::SYNC, "Look for files again")) }
-                    @if is_going(record) { p.small.muted { "Stop the run to archive the thread." } } @else { (act(api::ARCHIVE, "Archive")) }
+                    @if began && !going { (item(api::RETRY, "Run again")) }
+                    @if began { (item(api::SYNC, "Look for files again")) }
+                    @if going { p.small.muted { "Stop the run to archive the thread." } }
+                    @else { (item(api::ARCHIVE, "Archive")) }
                 }
             }
         }
@@ -159,7 +157,7 @@ fn composer(view: &ThreadView) -> Markup {
         return html! {
             div.card.put-away {
                 span { "This thread is archived." }
-                (form(api::RESTORE, &record.name, &here, &html! { button.button.primary type="submit" { "Restore" } }))
+                (act(api::RESTORE, &record.name, &here, "button primary", "Restore"))
             }
         };
     }
@@ -183,7 +181,9 @@ fn composer(view: &ThreadView) -> Markup {
             p.error role="alert" hidden {}
             div.bar {
                 (attach())
-                @if unable { span.muted.small { "Begins a new conversation: the agent has forgotten this one." } }
+                @if unable {
+                    span.muted.small { "Begins a new conversation: the agent has forgotten this one." }
+                }
                 button.button.primary type="submit" { "Send" }
             }
         }
@@ -200,7 +200,10 @@ pub(super) fn asked(question: &threadline_contract::Question, keys: bool, thread
     html! {
         div.card.ask #(format!("q-{}", question.question_id)) role="group" aria-labelledby=(id) {
             p.what #(id) { (question.text) }
-            p.muted.small { "Asked " (words::ago(question.asked_at)) " · " (ask::wanted(question)) ", also over a restart" }
+            p.muted.small {
+                "Asked " (words::ago(question.asked_at)) " · "
+                (ask::wanted(question)) ", also over a restart"
+            }
             (ask::answers(question, ask::Lay::Column, keys, &urls::thread(thread)))
         }
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use threadline_app::api::{self, List, ListParams, Problem, Summary};
 use threadline_contract::Fault;
 
-use super::{Frame, Here, Unmade, icon, needs};
+use super::{Frame, Here, Unmade, icon, needs, problem};
 use crate::{Web, local::call, urls, words};
 
 /// Threads on a page.
@@ -135,7 +135,8 @@ fn page(title: &str, wanted: &Wanted, list: &Shown) -> Markup {
             }
             form.search role="search" action="/threads" method="get" {
                 label.field { (icon::search()) span.hidden { "Search threads" }
-                    input type="search" name="q" value=(wanted.q) placeholder="Search by words" data-search autocomplete="off"; }
+                    input type="search" name="q" value=(wanted.q) placeholder="Search by words"
+                        data-search autocomplete="off"; }
                 @if archived { input type="hidden" name="archived" value="1"; }
                 nav.tabs aria-label="Which threads" {
                     a href=(wanted.href(false, None)) aria-current=[(!archived).then_some("page")] { "Current" }
@@ -143,13 +144,15 @@ fn page(title: &str, wanted: &Wanted, list: &Shown) -> Markup {
                 }
             }
             div #list data-live {
-                @for problem in &list.problems { p.note.bad { b { "A stored thread cannot be read. " } (problem.message) " " code { (problem.file) } } }
+                @for found in &list.problems { (problem(found)) }
                 @if list.threads.is_empty() { (empty(wanted, list.next.is_some())) } @else {
                     div.card.rows { @for thread in &list.threads { (row(thread)) } }
                 }
                 nav.pager aria-label="Pages" {
                     @if !wanted.before.is_empty() { a.button href=(wanted.href(archived, None)) { "Newest" } }
-                    @if let Some(next) = &list.next { a.button href=(wanted.href(archived, Some(next))) { "Older" } }
+                    @if let Some(next) = &list.next {
+                        a.button href=(wanted.href(archived, Some(next))) { "Older" }
+                    }
                 }
             }
         }
@@ -158,14 +161,15 @@ fn page(title: &str, wanted: &Wanted, list: &Shown) -> Markup {
 
 fn row(thread: &Summary) -> Markup {
     let place = thread.runtime.as_ref().map_or("", words::runtime);
+    let (files, questions) = (u64::from(thread.files), u64::from(thread.open_questions));
     html! {
         a.row href=(urls::thread(&thread.name)) #(format!("t-{}", thread.name)) {
             b { (thread.title) }
             span.why {
                 span.mono { (thread.name) }
                 @if !place.is_empty() { " · " (place) }
-                @if thread.files > 0 { " · " (words::several(thread.files.into(), "file")) ", " (words::size(thread.bytes)) }
-                @if thread.open_questions > 0 { " · " (words::several(thread.open_questions.into(), "question")) " for you" }
+                @if files > 0 { " · " (words::several(files, "file")) ", " (words::size(thread.bytes)) }
+                @if questions > 0 { " · " (words::several(questions, "question")) " for you" }
             }
             span.end { (words::state_of(thread)) span.muted.small { (words::ago(thread.updated_at_ms)) } }
         }
@@ -177,7 +181,10 @@ fn empty(wanted: &Wanted, more: bool) -> Markup {
         section.empty {
             @if !wanted.q.is_empty() {
                 p { b { "No thread has these words." } }
-                p.muted { @if more { "Older ones were not looked through yet." } @else { "Titles, names, agents and states were searched." } }
+                p.muted {
+                    @if more { "Older ones were not looked through yet." }
+                    @else { "Titles, names, agents and states were searched." }
+                }
                 a.button href=(Wanted::default().href(wanted.archived(), None)) { "Show all" }
             } @else if wanted.archived() {
                 p { b { "Nothing is archived." } }

@@ -5,6 +5,10 @@
     reason = "a test that cannot go on should say where"
 )]
 
-mod app;
-mod common;
-mod routes;
+mod api;
+mod away;
+mod callers;
+mod files;
+mod pages;
+mod scripted;
+mod world;

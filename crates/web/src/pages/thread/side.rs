@@ -8,7 +8,7 @@ use threadline_contract::{
     thread::{Lifecycle, SyncStatus, TaskAssociation, TaskThread},
 };
 
-use super::super::{form, icon};
+use super::super::{act, icon};
 use crate::{kind, urls, words};
 
 /// Files that were not taken, shown without unfolding.
@@ -35,7 +35,10 @@ fn files(record: &TaskThread) -> Markup {
     let all: u64 = state.last_artifacts.iter().map(|f| f.size).sum();
     html! {
         section.card.files aria-label="Files" {
-            header { h2 { "Files" } @if !paths.is_empty() { span.muted.small { (paths.len()) " · " (words::size(all)) } } }
+            header {
+                h2 { "Files" }
+                @if !paths.is_empty() { span.muted.small { (paths.len()) " · " (words::size(all)) } }
+            }
             @for path in paths {
                 a.file href=(urls::preview(&record.name, path.as_str())) data-preview data-path=(path) {
                     span.kind aria-hidden="true" { (kind::badge(path.as_str())) }
@@ -59,13 +62,12 @@ fn name(path: &str) -> Markup {
 
 fn sync(record: &TaskThread, files: usize) -> Markup {
     let state = &record.context_state;
-    let detail = state.last_artifact_sync_detail.as_deref();
-    let again = form(
-        api::SYNC,
-        &record.name,
-        &urls::thread(&record.name),
-        &html! { button.button type="submit" { "Fetch again" } },
-    );
+    let detail = state
+        .last_artifact_sync_detail
+        .as_deref()
+        .unwrap_or_default();
+    let here = urls::thread(&record.name);
+    let again = act(api::SYNC, &record.name, &here, "button", "Fetch again");
     let earlier = super::turns::of(record)
         .iter()
         .filter(|t| t.run.is_some())
@@ -75,26 +77,33 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
     match state.last_artifact_sync_status {
         None => html! { p.calm { "Files that the agent makes come here when its run has ended." } },
         Some(SyncStatus::Queued | SyncStatus::Running) => html! {
-            p.calm { "Files come when this run has ended." @if earlier { " Those of earlier runs stay in the folder." } }
+            p.calm {
+                "Files come when this run has ended."
+                @if earlier { " Those of earlier runs stay in the folder." }
+            }
         },
         Some(SyncStatus::Syncing) => {
             html! { p.calm { span.state.running { span.dot aria-hidden="true" {} "Files are on their way" } } }
         }
         Some(SyncStatus::Synced) => html! {
-            p.proof { (icon::check()) span { (files) " of " (files) " verified" } @if let Some(at) = state.last_artifact_sync_at_ms { span.muted.small { (words::clock(at)) } } }
+            p.proof {
+                (icon::check())
+                span { (files) " of " (files) " verified" }
+                @if let Some(at) = state.last_artifact_sync_at_ms { span.muted.small { (words::clock(at)) } }
+            }
         },
         Some(SyncStatus::Partial) => html! {
-            div.trouble { p { b { "Some files could not be brought." } @if let Some(detail) = detail { " " (detail) } } (again) }
+            div.trouble { p { b { "Some files could not be brought. " } (detail) } (again) }
         },
         // What a failed run left behind is told in the conversation.
         Some(SyncStatus::Failed)
             if record.lifecycle_state.last_result_code != Some(ResultCode::Success)
-                && detail.is_none() =>
+                && detail.is_empty() =>
         {
             html! { p.calm { "No files: the run did not succeed." } }
         }
         Some(SyncStatus::Failed) => html! {
-            div.trouble { p { b { "The files could not be brought." } @if let Some(detail) = detail { " " (detail) } } (again) }
+            div.trouble { p { b { "The files could not be brought. " } (detail) } (again) }
         },
         Some(SyncStatus::NoArtifacts) if stopped => {
             html! { p.calm { "No files: the run was stopped." } }
@@ -107,11 +116,12 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
 fn left_out(omitted: &[Omitted]) -> Markup {
     let line =
         |file: &Omitted| html! { li { code { (file.path) } " " (words::not_taken(file.reason)) } };
+    let was = if omitted.len() == 1 { "was" } else { "were" };
     let (named, rest) = omitted.split_at(omitted.len().min(NAMED));
     html! {
         @if !omitted.is_empty() {
             section.note aria-label="Files that were not taken" {
-                p { b { (words::several(omitted.len() as u64, "file")) @if omitted.len() == 1 { " was not taken" } @else { " were not taken" } } }
+                p { b { (words::several(omitted.len() as u64, "file")) " " (was) " not taken" } }
                 ul { @for file in named { (line(file)) } }
                 @if !rest.is_empty() {
                     details { summary { (rest.len()) " more" } ul { @for file in rest { (line(file)) } } }
@@ -123,15 +133,18 @@ fn left_out(omitted: &[Omitted]) -> Markup {
 
 fn facts(record: &TaskThread) -> Markup {
     let binding = &record.workspace_binding;
+    let folder = binding.workspace_path.as_str();
     let run = record.context_state.task_association.as_ref();
     html! {
         section.facts aria-label="Details" {
             h2 { "Details" }
             dl {
                 (fact("Name", &html! { code { (record.name) } }))
-                (fact("Folder", &html! { code { (binding.workspace_path) } " " (copy(&binding.workspace_path)) }))
+                (fact("Folder", &html! { code { (folder) } " " (copy(folder)) }))
                 @if let Some(own) = &binding.working_directory { (fact("Works in", &html! { code { (own) } })) }
-                @if let Some(runtime) = &record.execution_binding.runtime { (fact("Runs on", &html! { (words::runtime(runtime)) })) }
+                @if let Some(runtime) = &record.execution_binding.runtime {
+                    (fact("Runs on", &html! { (words::runtime(runtime)) }))
+                }
                 @if let Some(run) = run { (run_facts(record, run)) }
                 (fact("Begun", &words::moment(record.created_at_ms)))
             }
@@ -141,9 +154,10 @@ fn facts(record: &TaskThread) -> Markup {
 
 fn run_facts(record: &TaskThread, run: &TaskAssociation) -> Markup {
     let going = record.lifecycle_state.status == Lifecycle::Running;
+    let which = if going { "Run" } else { "Last run" };
     html! {
         @if let Some(session) = &run.session_key { (fact("Session", &html! { code { (session) } })) }
-        @if let Some(id) = &run.run_id { (fact(if going { "Run" } else { "Last run" }, &html! { code { (id) } })) }
+        @if let Some(id) = &run.run_id { (fact(which, &html! { code { (id) } })) }
         (fact("Started", &words::moment(run.started_at_ms)))
         @if !going || run.usage.is_some() { (fact("Used", &used(run))) }
     }

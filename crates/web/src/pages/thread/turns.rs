@@ -7,7 +7,10 @@ use threadline_contract::{
     thread::{Lifecycle, Message, Role, TaskThread},
 };
 
-use super::{super::form, asked, said};
+use super::{
+    super::{act, form},
+    asked, said,
+};
 use crate::{urls, words};
 
 /// What belongs together: a message of the user and everything that came of it.
@@ -93,12 +96,15 @@ pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
 }
 
 fn waiting(view: &ThreadView, turn: &Turn<'_>) -> Markup {
+    let in_line = view.thread.lifecycle_state.status == Lifecycle::Queued;
     html! {
         section.turn #(turn.key) {
             @for message in &turn.messages { div.you.later { (message.text) } }
             p.small.muted.aside-you {
                 @match view.queue {
-                    Some(place) if view.thread.lifecycle_state.status == Lifecycle::Queued => { "Waits for its turn · number " (place.position) " of " (place.queued) " in line" },
+                    Some(place) if in_line => {
+                        "Waits for its turn · number " (place.position) " of " (place.queued) " in line"
+                    },
                     _ => "Goes out when the turn before it has ended",
                 }
             }
@@ -125,21 +131,33 @@ fn outcome(view: &ThreadView, turn: &Turn<'_>) -> Markup {
         .rev()
         .find(|m| m.error)
         .map(|m| m.text.as_str());
+    // What was told already is not said twice.
+    let advice = match told {
+        Some(told) if told.contains(advice.as_str()) => String::new(),
+        Some(_) => words::beside(&advice),
+        None => advice,
+    };
     let stopped = result == ResultCode::Aborted;
     let here = urls::thread(&record.name);
-    let act = |method: &str, button: &Markup| form(method, &record.name, &here, button);
+    let look = if stopped { "state" } else { "state failed" };
+    let anew = html! {
+        input type="hidden" name="newSession" value="1";
+        button.button.primary type="submit" { "Try again in a new conversation" }
+    };
     html! {
         div.card.outcome.quietly[stopped] role="group" aria-label="How it ended" {
-            p.what { span class=(if stopped { "state" } else { "state failed" }) { span.dot aria-hidden="true" {} } (title) }
+            p.what { span class=(look) { span.dot aria-hidden="true" {} } (title) }
             @if let Some(told) = told { p { (told) } }
-            @if told.is_none_or(|told| !told.contains(advice.as_str())) { p.muted.small { (advice) } }
+            @if !advice.is_empty() { p.muted.small { (advice) } }
             @if !stopped { p.small.muted { code { (result) } } }
             div.buttons {
-                @if words::may_be_fetched(result) { (act(api::SYNC, &html! { button.button.primary type="submit" { "Fetch the result" } })) }
+                @if words::may_be_fetched(result) {
+                    (act(api::SYNC, &record.name, &here, "button primary", "Fetch the result"))
+                }
                 @if result == ResultCode::Code(Code::ContinuationUnavailable) {
-                    (act(api::RETRY, &html! { input type="hidden" name="newSession" value="1"; button.button.primary type="submit" { "Try again in a new conversation" } }))
+                    (form(api::RETRY, &record.name, &here, &anew))
                 } @else {
-                    (act(api::RETRY, &html! { button.button type="submit" { "Try again" } }))
+                    (act(api::RETRY, &record.name, &here, "button", "Try again"))
                 }
             }
         }

@@ -2,14 +2,14 @@
 
 use std::{
     collections::HashMap,
-    path::{Path, PathBuf},
+    fs::File,
     sync::{Arc, Mutex},
 };
 
 use serde_json::{Value, json};
 use threadline_app::api::AppEvent;
-use threadline_contract::{Code, Fault};
-use threadline_web::{Events, Local, Mint, Pending};
+use threadline_contract::{Code, Fault, thread::SyncedFile};
+use threadline_web::{Events, Local, Pending};
 
 /// Answers by method (and thread), and remembers what it was asked.
 #[derive(Clone, Default)]
@@ -81,56 +81,18 @@ impl Local for Scripted {
         Box::pin(async move { Ok(self.changes()) })
     }
 
+    fn file<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+    ) -> Pending<'a, Result<(File, SyncedFile), Fault>> {
+        let gone = Fault::new(Code::ArtifactNotFound, Code::ArtifactNotFound.advice());
+        Box::pin(async move { Err(gone) })
+    }
+
     fn changes(&self) -> Events {
         use futures_util::StreamExt as _;
         let events = self.events.lock().unwrap().clone();
         Box::pin(futures_util::stream::iter(events).chain(futures_util::stream::pending()))
     }
-}
-
-/// A mint whose tokens are numbered.
-pub(crate) fn mint() -> Mint {
-    let made = Arc::new(Mutex::new(0));
-    Arc::new(move || {
-        let made = made.clone();
-        Box::pin(async move {
-            let mut made = made.lock().unwrap();
-            *made += 1;
-            Ok(format!("token-{made}"))
-        })
-    })
-}
-
-/// A thread's record with nothing in it but what is given.
-pub(crate) fn thread(name: &str, workspace: &Path, context: Value, lifecycle: Value) -> Value {
-    json!({"thread": {
-        "schemaVersion": 20_260_411, "threadId": format!("draft:{name}"), "name": name, "title": title(name),
-        "workspaceBinding": {"workspaceKind": "localFs", "workspacePath": workspace},
-        "executionBinding": {"executionMode": "agent", "runtime": "builtin", "endpointId": "local"},
-        "contextState": context, "lifecycleState": lifecycle, "createdAtMs": 1_780_000_000_000_i64, "updatedAtMs": 1_780_000_000_000_i64,
-    }})
-}
-
-/// `river-report` → `River report`.
-pub(crate) fn title(name: &str) -> String {
-    let text = name.replace('-', " ");
-    let mut chars = text.chars();
-    chars
-        .next()
-        .map(|c| c.to_uppercase().to_string() + chars.as_str())
-        .unwrap_or_default()
-}
-
-/// A context with these files, written into the folder.
-pub(crate) fn files(folder: &Path, files: &[(&str, &str, &str)]) -> Value {
-    for (path, _, content) in files {
-        let place: PathBuf = folder.join(path);
-        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-        std::fs::write(place, content).unwrap();
-    }
-    let synced = files.iter().map(|(path, kind, content)| json!({"path": path, "size": content.len(), "sha256": "ab".repeat(32), "contentType": kind}));
-    json!({
-        "messages": [], "lastArtifactSyncStatus": "synced", "lastArtifactSyncAtMs": 1_780_000_000_000_i64,
-        "lastTaskArtifactRelativePaths": files.iter().map(|f| f.0).collect::<Vec<_>>(), "lastArtifacts": synced.collect::<Vec<_>>(),
-    })
 }
