@@ -57,7 +57,7 @@ function paint(id) {
   const run = runs.get(id);
   const notes = [...run.items.values()].filter((item) => item.note !== undefined);
   const answered = place.parentElement.querySelector(':scope > .said');
-  const saying = run.text && !answered ? h('div', { class: run.ended ? 'said plain' : 'said plain saying', 'aria-live': 'off' }, h('p', {}, run.text)) : undefined;
+  const saying = run.text && !answered ? h('div', { class: run.ended ? 'said plain' : 'said plain saying' }, h('p', {}, run.text)) : undefined;
   const parts = [...notes.map((item) => h('p', { class: 'aside' }, item.note)), steps(run), saying];
   // What the person is just clicking on, unfolding or selecting stays the same element.
   morphChildren(place, h('div', {}, ...parts));

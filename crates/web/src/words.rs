@@ -286,7 +286,7 @@ pub(crate) fn count(n: u64) -> String {
 /// How long ago something was, as an element that the page keeps right.
 pub(crate) fn ago(at: Millis) -> Markup {
     let text = ago_text(Millis::now().since(at), at);
-    html! { time datetime=(iso(at)) data-ago { (text) } }
+    html! { time datetime=(iso(at)) data-ago aria-live="off" { (text) } }
 }
 
 fn ago_text(ms: i64, at: Millis) -> String {

@@ -42,6 +42,11 @@ async fn browser_says_that_the_server_is_gone_and_goes_on_when_it_is_back() {
     .await;
 }
 
+const SEEN: &str = "document.dispatchEvent(new Event('visibilitychange'))";
+/// The streams that were closed.
+const ENDED: &str = "performance.getEntriesByType('resource')
+    .filter((e) => e.name.includes('/app/events')).map((e) => e.name.split('?')[1])";
+
 #[tokio::test]
 async fn browser_closes_its_stream_while_nobody_looks() {
     let up = Up::with_model().await;
@@ -50,19 +55,25 @@ async fn browser_closes_its_stream_while_nobody_looks() {
         w.enter().await;
         w.go(&format!("/threads/{thread}")).await;
         w.sees("details.steps summary", "Wrote 1 file").await;
-        let look = |hidden: bool| format!("(Object.defineProperty(document, 'hidden', {{configurable: true, get: () => {hidden}}}), document.dispatchEvent(new Event('visibilitychange')))");
-        let ended = "performance.getEntriesByType('resource').filter((e) => e.name.includes('/app/events')).map((e) => e.name.split('?')[1])";
-        assert_eq!(w.js(ended).await, json!([]));
+        let look = |hidden: bool| {
+            let get = format!("{{configurable: true, get: () => {hidden}}}");
+            format!("(Object.defineProperty(document, 'hidden', {get}), {SEEN})")
+        };
+        assert_eq!(w.js(ENDED).await, json!([]));
         w.js(&look(true)).await;
-        w.until(&format!("({ended}).length === 1")).await;
+        w.until(&format!("({ENDED}).length === 1")).await;
         w.js(&look(false)).await;
         w.sees("#link", "Live").await;
         w.js(&look(true)).await;
-        w.until(&format!("({ended}).length === 2")).await;
-        let ended = w.js(ended).await;
+        w.until(&format!("({ENDED}).length === 2")).await;
+        let ended = w.js(ENDED).await;
         assert_eq!(ended[0], json!(format!("thread={thread}")));
         // It went on after the last number, and heard nothing twice.
-        assert!(ended[1].as_str().unwrap().starts_with(&format!("thread={thread}&after=")), "{ended}");
+        let again = ended[1].as_str().unwrap();
+        assert!(
+            again.starts_with(&format!("thread={thread}&after=")),
+            "{again}"
+        );
         w.js(&look(false)).await;
         w.click("details.steps summary").await;
         assert_eq!(w.texts("details.steps li .title").await, ["Wrote a.txt"]);

@@ -37,7 +37,8 @@ impl Window {
 async fn browser_pages_fit_every_screen_in_light_and_dark() {
     let up = Up::with_model().await;
     let long = "x".repeat(120);
-    let table = "| one | two | three | four | five | six |\n|---|---|---|---|---|---|\n| aaaaaaaa | bbbbbbbb | cccccccc | dddddddd | e | f |";
+    let table = "| one | two | three | four | five | six |\n|---|---|---|---|---|---|\n\
+                 | aaaaaaaa | bbbbbbbb | cccccccc | dddddddd | e | f |";
     let prompt = format!(
         "{long} [[write {FILE} = a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t]] [[say {long}\n\n{table}]]"
     );

@@ -154,7 +154,11 @@ impl Window {
     /// Waits until something with these words is in sight.
     pub(crate) async fn sees(&self, css: &str, words: &str) {
         let (css, words) = (json!(css), json!(words));
-        self.until(&format!("[...document.querySelectorAll({css})].some((e) => e.checkVisibility() && e.innerText.includes({words}))")).await;
+        let shows = format!("(e) => e.checkVisibility() && e.innerText.includes({words})");
+        self.until(&format!(
+            "[...document.querySelectorAll({css})].some({shows})"
+        ))
+        .await;
     }
 
     /// The text of the first of these.

@@ -74,7 +74,7 @@ fn head(view: &ThreadView) -> Markup {
                 }
             }
             div.acts {
-                (words::state_of_view(view))
+                span role="status" { (words::state_of_view(view)) }
                 @if is_going(record) { (stop(record)) }
                 (menu(record))
             }

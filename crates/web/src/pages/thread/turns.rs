@@ -85,7 +85,7 @@ pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
     html! {
         section.turn #(turn.key) {
             @for message in by(Role::User) { div.you { (message.text) } }
-            div.work data-own data-run=[turn.run.map(RunId::as_str)] {}
+            div.work data-own aria-live="off" data-run=[turn.run.map(RunId::as_str)] {}
             @for message in by(Role::Assistant).filter(|m| !m.error) { (said(&message.text)) }
             @for (n, open) in questions.enumerate() { (question(view, open, n == 0)) }
             @if shows_outcome { (outcome(view, turn)) } @else {
