@@ -73,7 +73,8 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
         .filter(|t| t.run.is_some())
         .count()
         > 1;
-    let stopped = record.lifecycle_state.last_result_code == Some(ResultCode::Aborted);
+    let result = record.lifecycle_state.last_result_code;
+    let stopped = result == Some(ResultCode::Aborted);
     match state.last_artifact_sync_status {
         None => html! { p.calm { "Files that the agent makes come here when its run has ended." } },
         Some(SyncStatus::Queued | SyncStatus::Running) => html! {
@@ -95,11 +96,8 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
         Some(SyncStatus::Partial) => html! {
             div.trouble { p { b { "Some files could not be brought. " } (detail) } (again) }
         },
-        // What a failed run left behind is told in the conversation.
-        Some(SyncStatus::Failed)
-            if record.lifecycle_state.last_result_code != Some(ResultCode::Success)
-                && detail.is_empty() =>
-        {
+        // Why it did not succeed, and what can be done, is told in the conversation.
+        Some(SyncStatus::Failed) if result != Some(ResultCode::Success) => {
             html! { p.calm { "No files: the run did not succeed." } }
         }
         Some(SyncStatus::Failed) => html! {

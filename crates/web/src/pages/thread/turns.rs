@@ -134,6 +134,7 @@ fn outcome(view: &ThreadView, turn: &Turn<'_>) -> Markup {
     // What was told already is not said twice.
     let advice = match told {
         Some(told) if told.contains(advice.as_str()) => String::new(),
+        Some(_) if names_what_is_missing(result) => String::new(),
         Some(_) => words::beside(&advice),
         None => advice,
     };
@@ -162,6 +163,12 @@ fn outcome(view: &ThreadView, turn: &Turn<'_>) -> Markup {
             }
         }
     }
+}
+
+/// The sentence lists what was promised; the advice says no more.
+fn names_what_is_missing(result: ResultCode) -> bool {
+    let code = ResultCode::Code(Code::RequiredArtifactMissing);
+    result == code || result == ResultCode::ArtifactMissing
 }
 
 #[cfg(test)]
