@@ -188,6 +188,7 @@ pub(crate) fn ended(
             .as_ref()
             .map(|set| set.omitted.clone())
             .unwrap_or_default();
+        context.last_omitted.extend(verdict.left.iter().cloned());
     }
     end(record, verdict.code)?;
     Ok(true)

@@ -45,6 +45,7 @@ fn good() -> Verdict {
         detail: None,
         text: Some("hello".into()),
         error: None,
+        left: vec![],
     }
 }
 

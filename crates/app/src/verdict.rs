@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use threadline_contract::{
-    ArtifactItem, ArtifactScope, Code, Fault, ResultCode, RunStatus, Snapshot, thread::SyncStatus,
+    ArtifactItem, ArtifactScope, Code, Fault, OmitReason, Omitted, ResultCode, RunStatus, Snapshot,
+    thread::SyncStatus,
 };
 
 use crate::bridge::{strange, trouble::Trouble};
@@ -100,6 +101,8 @@ pub(crate) struct Verdict {
     pub(crate) text: Option<String>,
     /// What went wrong, for the user.
     pub(crate) error: Option<String>,
+    /// What an unsuccessful run made all the same. It is named, and not brought as if it were final.
+    pub(crate) left: Vec<Omitted>,
 }
 
 /// The verdict on a terminal snapshot.
@@ -120,6 +123,18 @@ pub(crate) fn verdict(told: &Told) -> Verdict {
             ResultCode::Success => None,
             _ => Some(sentence(snapshot)),
         },
+        left: if snapshot.status == RunStatus::Completed {
+            vec![]
+        } else {
+            told.items.iter().map(left).collect()
+        },
+    }
+}
+
+fn left(item: &ArtifactItem) -> Omitted {
+    Omitted {
+        path: item.artifact.path.to_string(),
+        reason: OmitReason::RunFailed,
     }
 }
 

@@ -176,7 +176,10 @@ impl From<Error> for Fault {
     fn from(e: Error) -> Self {
         let sentence = match &e {
             // A path of this machine goes to the log, not to a client.
-            Error::Files(_) | Error::BadKeys { .. } => e.code().advice().to_owned(),
+            Error::Files(_) | Error::BadKeys { .. } => {
+                tracing::warn!(error = %e, "A file could not be used: {e}");
+                e.code().advice().to_owned()
+            }
             other => {
                 let text = other.to_string();
                 let mut first = text.chars();

@@ -227,6 +227,8 @@ pub enum OmitReason {
     Placeholder,
     /// A name with a backslash: it would escape on other systems.
     UnsafeName,
+    /// The run did not succeed, so what it made is not final and stays at the runtime.
+    RunFailed,
 }
 
 /// Something a run must deliver, declared by its caller. Nobody guesses it from the prompt.

@@ -23,6 +23,8 @@ pub struct EngineConfig {
     /// This node, for leases: the same after a restart, and no other's. The data folder's lock
     /// proves that an earlier process of it is gone, so its leases are taken over at once.
     pub node: String,
+    /// The data folder: never a working directory.
+    pub data: PathBuf,
     /// Where attachments wait for their turn.
     pub attachments: PathBuf,
     /// Folders beneath which a user's working directory may lie.

@@ -29,6 +29,14 @@ pub(crate) fn check(asked: Option<&str>, config: &EngineConfig) -> Result<Option
     if !real.is_dir() {
         return Err(refused("is not a folder"));
     }
+    // Our own folder holds the token and every account's files.
+    if config
+        .data
+        .canonicalize()
+        .is_ok_and(|data| real.starts_with(data))
+    {
+        return Err(refused("is Threadline's own data folder"));
+    }
     let roots = config
         .work_roots
         .iter()

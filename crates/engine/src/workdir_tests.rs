@@ -8,6 +8,7 @@ use super::*;
 fn config(root: &Path) -> EngineConfig {
     EngineConfig {
         node: "n".into(),
+        data: root.join("home/data"),
         attachments: root.join("attachments"),
         work_roots: vec![root.join("home")],
         thread_folders: root.join("home/.xworkmate/threads"),
@@ -26,6 +27,7 @@ fn only_real_folders_beneath_a_root_count() {
     let config = config(&root);
     std::fs::create_dir_all(root.join("home/project")).unwrap();
     std::fs::create_dir_all(root.join("elsewhere")).unwrap();
+    std::fs::create_dir_all(root.join("home/data/tasks")).unwrap();
     std::fs::write(root.join("home/file"), "x").unwrap();
     std::os::unix::fs::symlink(root.join("elsewhere"), root.join("home/link")).unwrap();
     let text = |p: &str| root.join(p).display().to_string();
@@ -46,6 +48,7 @@ fn only_real_folders_beneath_a_root_count() {
     );
     for bad in [
         "relative".to_owned(),
+        text("home/data/tasks"),
         text("home/missing"),
         text("home/file"),
         text("elsewhere"),

@@ -1,10 +1,11 @@
 //! How a fault looks to a caller that never reached a method.
 
 use axum::{
-    http::{StatusCode, header},
+    extract::{FromRequestParts, Query},
+    http::{StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use threadline_contract::{Code, Fault, rpc};
 
@@ -22,6 +23,20 @@ impl IntoResponse for Refusal {
         let status =
             StatusCode::from_u16(self.0.code.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         (status, json(&rpc::failure(None, &self.0))).into_response()
+    }
+}
+
+/// A query string, refused with a code when it is not what it should be.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(value)) => Ok(Self(value)),
+            Err(e) => Err(Refusal(Fault::invalid(format!("{}.", e.body_text())))),
+        }
     }
 }
 

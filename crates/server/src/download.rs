@@ -3,7 +3,7 @@
 use axum::{
     Extension,
     body::Body,
-    extract::{Query, State},
+    extract::State,
     http::{HeaderMap, Method, Response as HttpResponse, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -14,6 +14,7 @@ use threadline_engine::{Caller, Download};
 
 use crate::{
     Bridge, Refusal,
+    answer::Asked,
     range::{self, Wanted},
 };
 
@@ -30,7 +31,7 @@ pub(crate) struct Link {
 pub(crate) async fn handle(
     State(bridge): State<Bridge>,
     Extension(caller): Extension<Caller>,
-    Query(link): Query<Link>,
+    Asked(link): Asked<Link>,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {

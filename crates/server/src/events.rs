@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::{
     Extension,
-    extract::{Query, State},
+    extract::State,
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
@@ -15,7 +15,11 @@ use threadline_contract::{AppThreadKey, Code, Fault};
 use threadline_engine::Caller;
 use threadline_store::StoredEvent;
 
-use crate::{Bridge, Refusal, answer, sse};
+use crate::{
+    Bridge, Refusal,
+    answer::{self, Asked},
+    sse,
+};
 
 /// The longest that a poll waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(55);
@@ -36,7 +40,7 @@ pub(crate) struct Wanted {
 pub(crate) async fn handle(
     State(bridge): State<Bridge>,
     Extension(caller): Extension<Caller>,
-    Query(wanted): Query<Wanted>,
+    Asked(wanted): Asked<Wanted>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let thread = AppThreadKey::new(&wanted.thread_id).map_err(Fault::from)?;
@@ -103,12 +107,12 @@ pub(crate) struct One {
 pub(crate) async fn whole(
     State(bridge): State<Bridge>,
     Extension(caller): Extension<Caller>,
-    Query(one): Query<One>,
+    Asked(one): Asked<One>,
 ) -> Result<Response, Refusal> {
     let thread = AppThreadKey::new(&one.thread_id).map_err(Fault::from)?;
     let page = bridge
         .engine
-        .thread_page(&caller, &thread, one.id - 1)
+        .thread_page(&caller, &thread, one.id.saturating_sub(1).max(0))
         .await?;
     let event = page.into_iter().next().filter(|e| e.seq == one.id);
     let event = event.ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! `POST /acp/rpc`: JSON-RPC 2.0, answered with JSON, or with an event stream when asked for one.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension,
@@ -25,6 +25,11 @@ use crate::{
     sse,
 };
 
+/// A body from this size on counts as large.
+const LARGE: usize = 1 << 20;
+/// How long a body may take.
+const BODY_TIME: Duration = Duration::from_secs(120);
+
 pub(crate) async fn handle(
     State(bridge): State<Bridge>,
     Extension(caller): Extension<Caller>,
@@ -38,7 +43,10 @@ pub(crate) async fn handle(
         );
         return ([(header::ALLOW, "POST")], Refusal(fault)).into_response();
     }
-    let request = match read(body).await.and_then(|bytes| Request::parse(&bytes)) {
+    let request = match read(&bridge, &parts.headers, body)
+        .await
+        .and_then(|bytes| Request::parse(&bytes))
+    {
         Ok(request) => request,
         // The envelope itself is wrong, so the HTTP status says so; a fault in `params` has an id.
         Err(fault) => return Refusal(fault).into_response(),
@@ -104,8 +112,26 @@ fn accepted_notice(accepted: &Accepted, name: &str) -> Value {
     )
 }
 
-async fn read(body: Body) -> Result<bytes::Bytes, Fault> {
-    match Limited::new(body, BODY_BYTES).collect().await {
+/// Reads a body. Large ones are read a few at a time, so that many at once cannot take all memory,
+/// and none may take for ever.
+async fn read(bridge: &Bridge, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, Fault> {
+    let length = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    let _turn = if length.is_none_or(|l| l > LARGE) {
+        bridge.large.acquire().await.ok()
+    } else {
+        None
+    };
+    let whole = tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_BYTES).collect());
+    let whole = whole.await.map_err(|_| {
+        let seconds = BODY_TIME.as_secs();
+        Fault::new(
+            Code::InvalidJson,
+            format!("The body did not arrive within {seconds} seconds. Send it again."),
+        )
+    })?;
+    match whole {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(e) if e.is::<LengthLimitError>() => Err(Fault::new(
             Code::BodyTooLarge,

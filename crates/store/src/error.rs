@@ -159,8 +159,19 @@ impl From<MigrateError> for StoreError {
 }
 
 impl From<StoreError> for Fault {
-    /// The sentence never carries the cause: the caller logs that, once.
+    /// The sentence never carries the cause. The log does, from here: whoever gets the fault can no
+    /// longer tell.
     fn from(e: StoreError) -> Self {
+        if matches!(
+            e,
+            StoreError::Unreachable(_)
+                | StoreError::Full(_)
+                | StoreError::ReadOnly(_)
+                | StoreError::Corrupt(_)
+                | StoreError::Database(_)
+        ) {
+            tracing::error!(error = ?e, "The database failed: {e}");
+        }
         let (code, message) = match e {
             StoreError::NotFound => (Code::NotFound, "There is no such record."),
             StoreError::Stale => (

@@ -41,17 +41,7 @@ impl Core {
                 self.spawn_sync(task.clone(), None);
             }
         }
-        let busy: Vec<AppThreadKey> = self.records.index(|index| {
-            let busy = |s: &crate::api::Summary| {
-                s.queued_turns > 0
-                    || matches!(s.lifecycle_status, Lifecycle::Running | Lifecycle::Queued)
-            };
-            let entries = index.entries().map(|e| &e.summary);
-            entries
-                .filter(|s| busy(s))
-                .map(|s| s.thread_id.clone())
-                .collect()
-        });
+        let busy = self.busy_threads();
         let mut waiting: Vec<(QueuedTurn, AppThreadKey, LaneId)> = Vec::new();
         // A thread whose run has ended, but whose result was not applied, looks like one at rest.
         let open = |found: &Unfinished| Some((found.open.clone()?, found.request.clone()));
@@ -225,6 +215,22 @@ impl Core {
         Ok(())
     }
 
+    /// Threads with a turn that waits or runs. The record says so, and not the lanes: a turn that is
+    /// just starting is in neither of their lists.
+    fn busy_threads(&self) -> Vec<AppThreadKey> {
+        self.records.index(|index| {
+            let busy = |s: &crate::api::Summary| {
+                s.queued_turns > 0
+                    || matches!(s.lifecycle_status, Lifecycle::Running | Lifecycle::Queued)
+            };
+            let entries = index.entries().map(|e| &e.summary);
+            entries
+                .filter(|s| busy(s))
+                .map(|s| s.thread_id.clone())
+                .collect()
+        })
+    }
+
     /// Removes what no thread refers to: a crash came between two steps.
     async fn sweep(self: &Arc<Self>, unfinished: Vec<Unfinished>) {
         for found in unfinished {
@@ -254,11 +260,10 @@ impl Core {
                 }
                 Err(fault) => fault.code != Code::ThreadNotFound,
             },
-            // Never sealed: only a waiting turn can refer to it, and those are few.
+            // Never sealed: only a turn that waits, or starts just now, can refer to it.
             None => {
                 let mut needed = false;
-                let waiting = lock(&self.lanes).waiting();
-                for key in waiting {
+                for key in self.busy_threads() {
                     let record = self.records.read(&key).await;
                     needed |= record.is_ok_and(|record| refers(&record, request));
                 }

@@ -59,7 +59,7 @@ pub(crate) async fn run(
     let places = Places::new(&config.data);
     places.make()?;
     let lock = hold(&places).await?;
-    log::start(&config.log, mode)?;
+    log::start(&config.log, mode, &places)?;
     let mut signals = Signals::listen()?;
     let listener = listen::bind(&config.server, mode).await?;
     let address = listener
@@ -218,10 +218,7 @@ impl Parts {
             open_paths: open_paths.map(str::to_owned).collect(),
         };
         let gate = Gate::new(gate, self.engine.clone());
-        let bridge = Bridge {
-            engine: self.engine.clone(),
-            stop: stop.clone(),
-        };
+        let bridge = Bridge::new(self.engine.clone(), stop.clone());
         let mut router =
             threadline_server::router(bridge).merge(threadline_web::router(web.clone(), serving));
         if serving == Serving::ApiOnly {
@@ -279,6 +276,7 @@ fn builtin(config: &Config, places: &Places) -> Result<BuiltinConfig, Fault> {
 fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig {
     EngineConfig {
         node,
+        data: places.data().to_owned(),
         attachments: places.attachments(),
         work_roots: config.work_roots.clone(),
         thread_folders: config.workspaces.clone(),

@@ -179,6 +179,7 @@ pub(crate) const fn reason(reason: OmitReason) -> &'static str {
         OmitReason::OutsideScope => "written outside the run's folders",
         OmitReason::Placeholder => "only a placeholder",
         OmitReason::UnsafeName => "its name holds a backslash",
+        OmitReason::RunFailed => "the run did not succeed, so it is not final",
     }
 }
 

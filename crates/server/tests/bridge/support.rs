@@ -98,6 +98,7 @@ impl World {
         let engine = Engine::open(
             EngineConfig {
                 node: "test".into(),
+                data: folder.join("data"),
                 attachments: folder.join("attachments"),
                 work_roots: vec![folder.to_owned()],
                 thread_folders: folder.join("threads"),
@@ -125,10 +126,7 @@ impl World {
             },
             engine.clone(),
         );
-        let router = threadline_server::router(Bridge {
-            engine: engine.clone(),
-            stop: stop.clone(),
-        });
+        let router = threadline_server::router(Bridge::new(engine.clone(), stop.clone()));
         let router = threadline_server::gated(router, gate);
         let served = tokio::spawn(threadline_server::serve(listener, router, stop.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
