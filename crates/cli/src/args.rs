@@ -11,7 +11,6 @@ use crate::{config::SourceFlag, exit};
 #[command(
     name = "threadline",
     version,
-    propagate_version = true,
     arg_required_else_help = true,
     disable_help_subcommand = true,
     max_term_width = 100,

@@ -178,8 +178,13 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// The list for `--help`, and for the documentation.
+/// The end of `--help`: how to begin, and how it ends.
 pub(crate) const HELP: &str = "\
+Try it, with nothing configured:
+  threadline run \"Write a short report about rivers, with a table and a picture\"
+  threadline up          the same in a browser
+  threadline doctor      what is configured, and what is not in order
+
 Exit codes:
     0  done
     1  the run failed, or something is broken

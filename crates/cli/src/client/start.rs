@@ -1,8 +1,6 @@
 //! Finding the owner of the data folder, or starting one in the background.
 
 use std::{
-    fs::OpenOptions,
-    os::unix::fs::OpenOptionsExt as _,
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -15,7 +13,7 @@ use threadline_contract::{Code, Fault};
 use super::{Client, Found};
 use crate::{
     config::{Config, SourceFlag, key_named},
-    owner::{Mode, OUTRUN, Owner, Places, State, VERSION, look},
+    owner::{Mode, OUTRUN, Owner, Places, State, VERSION, look, open_log},
 };
 
 /// How long an owner may take until it is ready.
@@ -26,8 +24,6 @@ const KILLED_MOST: u32 = 3;
 const TOLD: Duration = Duration::from_secs(1);
 /// How often the folder is looked at.
 const PAUSE: Duration = Duration::from_millis(15);
-/// A log over this size begins anew; one older part is kept.
-const LOG_BYTES: u64 = 8 << 20;
 /// Lines of the log that an error shows.
 const LAST_LINES: usize = 8;
 
@@ -107,17 +103,6 @@ fn start(config: &Config, places: &Places, passed: &Passed) -> Result<Child, Fau
         .stdout(Stdio::null())
         .stderr(log);
     command.spawn().map_err(failed)
-}
-
-fn open_log(path: &Path) -> std::io::Result<std::fs::File> {
-    if std::fs::metadata(path).is_ok_and(|m| m.len() > LOG_BYTES) {
-        std::fs::rename(path, path.with_extension("log.1"))?;
-    }
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
 }
 
 /// The owner said why: its last line is an error of ours.

@@ -94,7 +94,7 @@ fn meant<'a>(
         ([], [only], None) => Ok(Meant::One(only, Some(target))),
         ([], [], _) => Err(Fault::new(
             Code::QuestionNotFound,
-            "Nothing waits for an answer.",
+            "Nothing waits for an answer. `threadline threads` shows what there is.",
         )),
         ([], ..) => Err(Fault::new(
             Code::QuestionNotFound,

@@ -18,7 +18,7 @@ use crate::{
 pub(super) async fn up(context: &Context, args: Up) -> Result<Exit, Fault> {
     owner::allowed(&context.config.server)?;
     let places = Places::new(&context.config.data);
-    let open = !args.no_open && !context.json && context.err.person;
+    let open = !args.no_open && !context.json && context.err.person && has_screen();
     match running(&places).await? {
         Some(state) if state.mode == Mode::Up => {
             let client =
@@ -167,6 +167,12 @@ fn in_foreground(state: &State) -> Fault {
             state.pid, state.url
         ),
     )
+}
+
+/// Whether a browser could be seen here: in a remote terminal it could not.
+fn has_screen() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    cfg!(target_os = "macos") || set("DISPLAY") || set("WAYLAND_DISPLAY") || set("WSL_DISTRO_NAME")
 }
 
 /// Opens a link in the person's browser. That it cannot is not worth an error: the link is printed.

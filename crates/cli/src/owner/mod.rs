@@ -15,6 +15,7 @@ pub(crate) const OUTRUN: u8 = 75;
 pub(crate) use self::{
     compose::{Started, run},
     listen::allowed,
+    log::open as open_log,
     places::{Places, storage},
     state::{Mode, Owner, State, VERSION, look},
 };

@@ -2,7 +2,7 @@
 
 use threadline_app::api::ThreadView;
 use threadline_contract::{
-    Fault, Omitted, ResultCode,
+    Code, Fault, Omitted, ResultCode,
     thread::{Role, SyncStatus, SyncedFile},
 };
 
@@ -25,10 +25,15 @@ pub(crate) fn summary(view: &ThreadView, to: Terminal, home: Option<&str>) -> St
         out.push_str(&format!("{}\n", to.dim("No files.")));
     }
     out.push_str(&not_taken(&context.last_omitted, to));
-    if let (Some(SyncStatus::Partial | SyncStatus::Failed), Some(detail)) = (
-        context.last_artifact_sync_status,
-        &context.last_artifact_sync_detail,
-    ) {
+    let result = view.thread.lifecycle_state.last_result_code;
+    let files_missing = result == Some(ResultCode::Success)
+        && matches!(
+            context.last_artifact_sync_status,
+            Some(SyncStatus::Partial | SyncStatus::Failed)
+        );
+    // What a failed run says about its files only repeats why it failed.
+    if let (Some(ResultCode::Success), Some(detail)) = (result, &context.last_artifact_sync_detail)
+    {
         for text in detail.lines() {
             out.push_str(&format!("{} {}\n", to.warn("!"), clean(text)));
         }
@@ -43,11 +48,6 @@ pub(crate) fn summary(view: &ThreadView, to: Terminal, home: Option<&str>) -> St
             to.path(&view.thread.workspace_binding.workspace_path, home),
         ));
     }
-    let result = view.thread.lifecycle_state.last_result_code;
-    let files_missing = matches!(
-        context.last_artifact_sync_status,
-        Some(SyncStatus::Partial | SyncStatus::Failed)
-    );
     match result {
         Some(ResultCode::Success) if files_missing => {
             ways.push(("Fetch", format!("threadline sync {name}")))
@@ -154,15 +154,12 @@ pub(crate) fn error(fault: &Fault, to: Terminal) -> String {
     if !rest.is_empty() {
         out.push_str(&format!("{rest}\n"));
     }
-    // Not twice what the message says already: often the code's own words are part of it.
-    let said = |sentence: &&str| !message.contains(sentence.trim_end_matches(['.', ' ']));
-    let advice: String = fault
-        .code
-        .advice()
-        .split_inclusive(". ")
-        .filter(said)
-        .collect();
-    if !advice.is_empty() {
+    let advice = fault.code.advice();
+    // Not twice: often the message has the code's own words in it, or the command to go on with.
+    let said = advice
+        .split(". ")
+        .any(|part| message.contains(part.trim_end_matches('.')));
+    if !said && !message.contains("threadline ") && fault.code != Code::InvalidRequest {
         out.push_str(&format!("  {advice}\n"));
     }
     out

@@ -280,10 +280,6 @@ impl Story {
     /// Whether the run has ended and its files are here, or as many as will come.
     pub(crate) fn is_over(&self, latest: &ThreadView) -> bool {
         let thread = &latest.thread;
-        let Some(task) = &thread.context_state.task_association else {
-            // Nothing was ever sent: then there is nothing to wait for either.
-            return self.which == Which::Current && thread.context_state.queued_turns.is_empty();
-        };
         let idle = !matches!(
             thread.lifecycle_state.status,
             Lifecycle::Running | Lifecycle::Queued
@@ -292,10 +288,13 @@ impl Story {
             thread.context_state.last_artifact_sync_status,
             Some(SyncStatus::Queued | SyncStatus::Running | SyncStatus::Syncing)
         );
+        let current = thread.context_state.task_association.as_ref();
         match &self.which {
-            Which::Current => idle && synced,
-            Which::Of(request) if task.request_id == *request => idle && synced,
-            // A later turn is the thread's current one.
+            Which::Current => idle && synced && thread.context_state.queued_turns.is_empty(),
+            Which::Of(request) if current.is_some_and(|task| task.request_id == *request) => {
+                idle && synced
+            }
+            // A later turn is the thread's current one; or ours was dropped, or never got so far.
             Which::Of(request) => self.began || !is_waiting(latest, request) && idle,
         }
     }

@@ -176,6 +176,9 @@ fn a_dropped_turn_is_over() {
     let story = Story::new(Which::Of(request("q2")), view(queued.clone()));
     assert!(!story.is_over(&view(queued)), "it may be about to start");
     assert!(story.is_over(&view(thread())), "nobody has it any more");
+    let mut unsent = thread();
+    unsent.context_state.task_association = None;
+    assert!(story.is_over(&view(unsent)), "it could not even be sent");
 }
 
 #[test]

@@ -83,7 +83,9 @@ pub(crate) fn thread(
     );
     facts.push(ago(now, t.updated_at_ms, zone));
     let mut out = format!("{}  {}\n", to.bold(&t.name), to.dim(&facts.join(" · ")));
-    out.push_str(&format!("{}\n", line(&t.title)));
+    if t.context_state.messages.is_empty() {
+        out.push_str(&format!("{}\n", line(&t.title)));
+    }
     if let Some(folder) = &t.workspace_binding.working_directory {
         out.push_str(&format!(
             "{}  {}\n",

@@ -68,7 +68,6 @@ fn a_thread_is_shown_with_what_was_said_and_what_waits() {
     view.questions = vec![question("q-1")];
     let want = "\
 river-report  asks you · builtin · 5 min ago
-Write about rivers
 
 You  5 min ago
 Write about rivers
