@@ -7,12 +7,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::activity::Activity;
 
-/// The signals that end an owner. One that a closing terminal sends is heard too, so that it ends
-/// well and not at once.
+/// The signals that end an owner. Not the one of a closing terminal: whoever started it with `nohup`
+/// wants that ignored, and to hear it would undo that.
 pub(super) struct Signals {
     term: Signal,
     int: Signal,
-    hup: Signal,
 }
 
 impl Signals {
@@ -24,7 +23,6 @@ impl Signals {
         Ok(Self {
             term: hear(SignalKind::terminate())?,
             int: hear(SignalKind::interrupt())?,
-            hup: hear(SignalKind::hangup())?,
         })
     }
 
@@ -33,7 +31,6 @@ impl Signals {
         tokio::select! {
             _ = self.term.recv() => "SIGTERM",
             _ = self.int.recv() => "SIGINT",
-            _ = self.hup.recv() => "SIGHUP",
         }
     }
 }
