@@ -7,7 +7,7 @@ use super::*;
 fn sources() -> Sources {
     Sources {
         env: env(&[("HOME", "/home/me")]),
-        cwd: "/work/project".into(),
+        cwd: "/srv/project".into(),
         ..Sources::default()
     }
 }
@@ -29,7 +29,7 @@ fn own(text: &str) -> SourceFile {
 
 fn folders(text: &str) -> SourceFile {
     SourceFile {
-        path: "/work/project/threadline.toml".into(),
+        path: "/srv/project/threadline.toml".into(),
         text: Ok(text.into()),
         of_folder: true,
     }
@@ -110,7 +110,7 @@ fn the_last_word_is_the_flags() {
         .push(folders("server.listen = \"127.0.0.1:1002\""));
     assert_eq!(
         origins(&sources),
-        "127.0.0.1:1002 /work/project/threadline.toml:1"
+        "127.0.0.1:1002 /srv/project/threadline.toml:1"
     );
     sources
         .env
@@ -145,8 +145,8 @@ fn all_mistakes_come_at_once_with_their_places() {
             "/home/me/.config/threadline/threadline.toml:1: `auto_runtime` must be openclaw, builtin or acp:<agent>, not \"moon\".",
             "/home/me/.config/threadline/threadline.toml:3: `sever.listen` is not a setting. Did you mean `server.listen`?",
             "/home/me/.config/threadline/threadline.toml:5: `builtin.max_steps` must be a whole number from 1 to 1000, not \"many\".",
-            "/work/project/threadline.toml:1: `work_roots` cannot be set by the file of a folder, because a folder can be anybody's. Set it in your own threadline.toml, with THREADLINE_WORK_ROOTS or with --set.",
-            "/work/project/threadline.toml:3: `log.level` must be off, error, warn, info, debug or trace, or a list such as info,threadline_engine=debug, not \"inof\".",
+            "/srv/project/threadline.toml:1: `work_roots` cannot be set by the file of a folder, because a folder can be anybody's. Set it in your own threadline.toml, with THREADLINE_WORK_ROOTS or with --set.",
+            "/srv/project/threadline.toml:3: `log.level` must be off, error, warn, info, debug or trace, or a list such as info,threadline_engine=debug, not \"inof\".",
             "THREADLINE_DATABASE: `store.url` must be sqlite:<path> or postgres://…, not what is set.",
             "THREADLINE_MODLE_URL: there is no such setting. Did you mean THREADLINE_MODEL_URL?",
             "THREADLINE_TOKEN: `server.token` must be at least 16 characters long, not what is set.",
@@ -228,8 +228,8 @@ fn a_folder_cannot_have_keys_sent_to_itself() {
     assert_eq!(
         mistakes(&sources),
         [
-            "/work/project/threadline.toml:1: `model.url` would send your `model.key` (THREADLINE_MODEL_KEY) to an address that this folder chose. Set `model.url` yourself, beside the key.",
-            "/work/project/threadline.toml:3: `bridge.url` would send your `bridge.token` (THREADLINE_BRIDGE_TOKEN) to an address that this folder chose. Set `bridge.url` yourself, beside the key.",
+            "/srv/project/threadline.toml:1: `model.url` would send your `model.key` (THREADLINE_MODEL_KEY) to an address that this folder chose. Set `model.url` yourself, beside the key.",
+            "/srv/project/threadline.toml:3: `bridge.url` would send your `bridge.token` (THREADLINE_BRIDGE_TOKEN) to an address that this folder chose. Set `bridge.url` yourself, beside the key.",
         ]
     );
 }
@@ -242,7 +242,7 @@ fn paths_are_relative_to_where_they_were_written() {
         folders("data = \".threadline\""),
     ];
     let config = load(&sources).unwrap();
-    assert_eq!(config.data, PathBuf::from("/work/project/.threadline"));
+    assert_eq!(config.data, PathBuf::from("/srv/project/.threadline"));
     assert_eq!(config.workspaces, PathBuf::from("/home/me/files"));
     assert_eq!(
         config.work_roots,
@@ -256,10 +256,10 @@ fn paths_are_relative_to_where_they_were_written() {
         ("THREADLINE_WORK_ROOTS", "/a:b"),
     ]));
     let config = load(&sources).unwrap();
-    assert_eq!(config.data, PathBuf::from("/work/project/d"));
+    assert_eq!(config.data, PathBuf::from("/srv/project/d"));
     assert_eq!(
         config.work_roots,
-        [PathBuf::from("/a"), PathBuf::from("/work/project/b")]
+        [PathBuf::from("/a"), PathBuf::from("/srv/project/b")]
     );
 }
 
