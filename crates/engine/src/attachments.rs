@@ -83,14 +83,14 @@ pub(crate) fn keep(
         return Ok(vec![]);
     }
     let folder = folder.join(run.as_str());
-    atomic::create_dir_all(&folder, Access::Private).map_err(|e| crate::run::disk_fault(&e))?;
+    atomic::create_dir_all(&folder, Access::Private).map_err(threadline_artifacts::Error::from)?;
     files
         .into_iter()
         .enumerate()
         .map(|(n, (name, bytes, sha256))| {
             let path = folder.join(n.to_string());
             atomic::write(&path, &bytes, Access::Private)
-                .map_err(|e| crate::run::disk_fault(&e))?;
+                .map_err(threadline_artifacts::Error::from)?;
             Ok(Attachment { name, path, sha256 })
         })
         .collect()

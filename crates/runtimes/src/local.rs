@@ -166,7 +166,6 @@ async fn off_thread<T: Send + 'static>(
 
 /// What a caller is told when the disk said no. Paths of this machine go to the log.
 pub(crate) fn storage_fault(error: threadline_files::Error) -> Fault {
-    tracing::warn!(%error, "the disk said no");
     Error::from(error).into()
 }
 

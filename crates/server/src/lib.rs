@@ -5,6 +5,7 @@
 
 mod accept;
 mod answer;
+pub mod body;
 mod dispatch;
 mod download;
 mod events;
@@ -13,27 +14,19 @@ mod range;
 mod rpc;
 mod sse;
 
-use std::sync::Arc;
-
 use axum::{
     Router,
     routing::{any, get},
 };
 use serde_json::json;
 use threadline_engine::Engine;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use accept::serve;
 pub use answer::Refusal;
+pub use body::BODY_BYTES;
 pub use gate::{Gate, GateConfig};
 pub use sse::{SSE, stream_of};
-
-/// Bytes that a request body may have: 25 MiB of attachments in base64, and room.
-pub const BODY_BYTES: usize = 40 << 20;
-
-/// Large bodies that are read at once.
-const LARGE_BODIES: usize = 3;
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -42,18 +35,6 @@ pub struct Bridge {
     pub engine: Engine,
     /// Ends streams when the server stops.
     pub stop: CancellationToken,
-    large: Arc<Semaphore>,
-}
-
-impl Bridge {
-    /// A bridge in front of an engine, until `stop`.
-    pub fn new(engine: Engine, stop: CancellationToken) -> Self {
-        Self {
-            engine,
-            stop,
-            large: Arc::new(Semaphore::new(LARGE_BODIES)),
-        }
-    }
 }
 
 /// The bridge's routes. The gate must be laid over them.

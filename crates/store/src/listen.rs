@@ -63,7 +63,7 @@ async fn heard(store: &Store, payload: &str) {
         Ok(rows) if !rows.is_empty() && rows.len() < PAGE as usize => {
             store.bus().publish(vec![(stream, rows)]);
         }
-        // Too far behind to carry, or unreadable for now: each follower goes by the log.
+        // Too far behind to carry, or not readable at this moment: each follower goes by the log.
         _ => store.bus().look(&stream),
     }
 }

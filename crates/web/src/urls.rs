@@ -1,18 +1,7 @@
 //! Addresses of our own pages. Names come from users and agents, so every part is encoded.
 
 /// One part of a path.
-pub(crate) fn segment(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
-}
+pub(crate) use threadline_contract::url::encoded as segment;
 
 /// A path of several parts.
 pub(crate) fn path(text: &str) -> String {

@@ -218,7 +218,10 @@ impl Parts {
             open_paths: open_paths.map(str::to_owned).collect(),
         };
         let gate = Gate::new(gate, self.engine.clone());
-        let bridge = Bridge::new(self.engine.clone(), stop.clone());
+        let bridge = Bridge {
+            engine: self.engine.clone(),
+            stop: stop.clone(),
+        };
         let mut router =
             threadline_server::router(bridge).merge(threadline_web::router(web.clone(), serving));
         if serving == Serving::ApiOnly {

@@ -126,7 +126,10 @@ impl World {
             },
             engine.clone(),
         );
-        let router = threadline_server::router(Bridge::new(engine.clone(), stop.clone()));
+        let router = threadline_server::router(Bridge {
+            engine: engine.clone(),
+            stop: stop.clone(),
+        });
         let router = threadline_server::gated(router, gate);
         let served = tokio::spawn(threadline_server::serve(listener, router, stop.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();

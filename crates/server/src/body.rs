@@ -1,0 +1,77 @@
+//! From an HTTP request to a JSON-RPC request, for every door that takes one.
+
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    extract::Request as HttpRequest,
+    http::{HeaderMap, Method, header},
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use threadline_contract::{Code, Fault, rpc::Request};
+use tokio::sync::Semaphore;
+
+use crate::Refusal;
+
+/// Bytes that a request body may have: 25 MiB of attachments in base64, and room.
+pub const BODY_BYTES: usize = 40 << 20;
+/// A body from this size on counts as large.
+const LARGE: usize = 1 << 20;
+/// How long a body may take.
+const BODY_TIME: Duration = Duration::from_secs(120);
+/// Large bodies are read a few at a time, so that many at once cannot take all memory.
+static LARGE_BODIES: Semaphore = Semaphore::const_new(3);
+
+/// Reads a request, or gives the answer that refuses it. What is wrong with the envelope itself is
+/// said by the HTTP status; what is wrong later has the request's id.
+pub async fn request(request: HttpRequest) -> Result<(HeaderMap, Request), Response> {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::POST {
+        let fault = Fault::new(
+            Code::MethodNotAllowed,
+            "Use POST with a JSON-RPC 2.0 request.",
+        );
+        return Err(([(header::ALLOW, "POST")], Refusal(fault)).into_response());
+    }
+    let bytes = read(&parts.headers, body).await;
+    match bytes.and_then(|bytes| Request::parse(&bytes)) {
+        Ok(request) => Ok((parts.headers, request)),
+        Err(fault) => Err(Refusal(fault).into_response()),
+    }
+}
+
+async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Fault> {
+    let length = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    let _turn = if length.is_none_or(|l| l > LARGE) {
+        LARGE_BODIES.acquire().await.ok()
+    } else {
+        None
+    };
+    let whole = tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_BYTES).collect());
+    let whole = whole.await.map_err(|_| {
+        let seconds = BODY_TIME.as_secs();
+        Fault::new(
+            Code::InvalidJson,
+            format!("The body did not arrive within {seconds} seconds. Send it again."),
+        )
+    })?;
+    match whole {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(e) if e.is::<LengthLimitError>() => Err(Fault::new(
+            Code::BodyTooLarge,
+            format!(
+                "The body has more than {} MiB. {}",
+                BODY_BYTES >> 20,
+                Code::BodyTooLarge.advice()
+            ),
+        )),
+        Err(e) => Err(Fault::new(
+            Code::InvalidJson,
+            format!("The body ended early: {e}."),
+        )),
+    }
+}
