@@ -1,22 +1,19 @@
 //! Listing a scope: what a run delivers, in one fixed order, in pages.
 
-use std::os::unix::fs::FileExt as _;
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use threadline_contract::{
-    Artifact, ArtifactPath, ArtifactScope, EmptyReason, OmitReason, RunId, SessionKey, Sha256,
+    Artifact, ArtifactPath, ArtifactScope, EmptyReason, OmitReason, RunId, SessionKey,
 };
 use threadline_files::{
     Root, Stamp,
-    hash::{self, Hashed},
     walk::{Found, walk},
 };
 
 use crate::{
-    Error, MAX_DEPTH, MAX_FILE_BYTES, Omissions, Workspace, content_type,
-    omissions::{of_problem, of_reason},
+    Error, MAX_DEPTH, MAX_FILE_BYTES, Omissions, Workspace, measure,
+    omissions::of_problem,
     skip::{NOTES, exports_folder},
     verified::Verified,
 };
@@ -66,14 +63,15 @@ pub struct Export {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub path: ArtifactPath,
-    pub mtime_ns: i64,
+    /// What it looked like when the walk came by.
+    pub stamp: Stamp,
 }
 
 impl Candidate {
     /// Latest first, then by path. The time is the one of the bytes: collecting keeps it, so that
     /// the order tells when the agent wrote, not when we copied.
     fn key(&self) -> (std::cmp::Reverse<i64>, &str) {
-        (std::cmp::Reverse(self.mtime_ns), self.path.as_str())
+        (std::cmp::Reverse(self.stamp.mtime_ns), self.path.as_str())
     }
 }
 
@@ -173,10 +171,7 @@ pub(crate) fn candidates(scope: &Root, max_file_bytes: u64) -> (Vec<Candidate>, 
                 omitted.add(path, OmitReason::TooLarge);
             }
             Found::File { path, stamp } => match ArtifactPath::new(&path) {
-                Ok(path) => all.push(Candidate {
-                    path,
-                    mtime_ns: stamp.mtime_ns,
-                }),
+                Ok(path) => all.push(Candidate { path, stamp }),
                 Err(_) => omitted.add(path, OmitReason::UnsafeName),
             },
             // Our own notes are not something that was left out.
@@ -199,7 +194,16 @@ pub(crate) fn read_all(
 ) -> Vec<Artifact> {
     let read: Vec<Result<Artifact, OmitReason>> = page
         .par_iter()
-        .map(|candidate| read_one(scope, &candidate.path, max_file_bytes, verified))
+        .map(|candidate| {
+            let path = &candidate.path;
+            let found = measure::listed(scope, path, &candidate.stamp, max_file_bytes, verified)?;
+            Ok(Artifact {
+                path: path.clone(),
+                size: found.stamp.size,
+                sha256: found.sha256,
+                content_type: found.content_type.to_owned(),
+            })
+        })
         .collect();
     let mut artifacts = Vec::with_capacity(read.len());
     for (candidate, result) in page.iter().zip(read) {
@@ -211,55 +215,10 @@ pub(crate) fn read_all(
     artifacts
 }
 
-/// Size, digest and type of one file, all from one descriptor.
-fn read_one(
-    scope: &Root,
-    path: &ArtifactPath,
-    max_file_bytes: u64,
-    verified: &Verified,
-) -> Result<Artifact, OmitReason> {
-    let unreadable = |_| OmitReason::Unreadable;
-    let file = scope
-        .open_file(path.as_str())
-        .map_err(|e| of_reason(e.reason()))?;
-    let stamp = Stamp::of(&file).map_err(unreadable)?;
-    if stamp.size > max_file_bytes {
-        return Err(OmitReason::TooLarge);
-    }
-    let sha256 = match verified.get(&stamp) {
-        Some(sha256) => sha256,
-        None => match hash::file(&file).map_err(unreadable)? {
-            Hashed::Stable {
-                sha256,
-                stamp: hashed,
-            } if hashed == stamp => Sha256(sha256),
-            _ => return Err(OmitReason::ChangedWhileReading),
-        },
-    };
-    let content_type = type_of(path, &file).map_err(unreadable)?.to_owned();
-    verified.put(stamp, sha256);
-    Ok(Artifact {
-        path: path.clone(),
-        size: stamp.size,
-        sha256,
-        content_type,
-    })
-}
-
-/// What an open file is.
-pub(crate) fn type_of(path: &ArtifactPath, file: &std::fs::File) -> std::io::Result<&'static str> {
-    if let Some(known) = content_type::of_name(path.as_str()) {
-        return Ok(known);
-    }
-    let mut head = vec![0; content_type::HEAD];
-    let got = file.read_at(&mut head, 0)?;
-    Ok(content_type::of_head(head.get(..got).unwrap_or_default()))
-}
-
 fn cursor(last: &Candidate, scope: &ArtifactScope) -> Result<String, Error> {
     let cursor = Cursor {
         scope: scope.to_string(),
-        mtime: last.mtime_ns,
+        mtime: last.stamp.mtime_ns,
         path: last.path.as_str().to_owned(),
     };
     let text = serde_json::to_vec(&cursor).map_err(|_| Error::BadCursor)?;

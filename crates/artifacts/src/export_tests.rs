@@ -49,7 +49,13 @@ fn a_file_that_changes_hands_after_the_walk_costs_only_itself() {
 fn a_cursor_survives_files_that_come_and_go() {
     let at = |path: &str, mtime_ns| Candidate {
         path: ArtifactPath::new(path).unwrap(),
-        mtime_ns,
+        stamp: Stamp {
+            dev: 1,
+            ino: 1,
+            size: 1,
+            mtime_ns,
+            ctime_ns: 0,
+        },
     };
     let session = SessionKey::new("s").unwrap();
     let scope = ArtifactScope::of(&session, &RunId::new("r").unwrap()).unwrap();

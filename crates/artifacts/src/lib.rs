@@ -27,6 +27,7 @@ mod evidence;
 mod export;
 mod keys;
 mod listing;
+mod measure;
 mod omissions;
 mod read;
 mod reference;

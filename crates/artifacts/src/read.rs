@@ -2,13 +2,13 @@
 
 use std::{fs::File, os::unix::fs::FileExt as _};
 
-use threadline_contract::Sha256;
-use threadline_files::{
-    Reason, Stamp,
-    hash::{self, Hashed},
-};
+use threadline_files::{Reason, Stamp};
 
-use crate::{ArtifactIdentity, Error, Workspace, export::type_of, skip::exports_file};
+use crate::{
+    ArtifactIdentity, Error, Workspace,
+    measure::{self, Unmeasured},
+    skip::exports_file,
+};
 
 /// The most that one read gives. Whoever streams a file holds no more of it.
 pub const MAX_CHUNK: u64 = 4 * 1024 * 1024;
@@ -62,28 +62,19 @@ impl Workspace {
         if stamp.size != identity.size {
             return Err(changed());
         }
-        let found = match self.verified.get(&stamp) {
-            Some(sha256) => sha256,
-            None => match hash::file(&file).map_err(failed)? {
-                Hashed::Stable {
-                    sha256,
-                    stamp: hashed,
-                } if hashed == stamp => {
-                    self.verified.put(stamp, Sha256(sha256));
-                    Sha256(sha256)
-                }
-                _ => return Err(changed()),
-            },
-        };
-        if found != identity.sha256 {
+        let found = measure::opened(&file, &identity.path, stamp, &self.verified);
+        let found = found.map_err(|e| match e {
+            Unmeasured::Changed => changed(),
+            Unmeasured::Io(e) => failed(e),
+        })?;
+        if found.sha256 != identity.sha256 {
             return Err(changed());
         }
-        let content_type = type_of(&identity.path, &file).map_err(failed)?;
         Ok(Reader {
             file,
             path: path.to_owned(),
             stamp,
-            content_type,
+            content_type: found.content_type,
         })
     }
 }
