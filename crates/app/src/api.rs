@@ -190,6 +190,9 @@ pub struct Summary {
     /// How many turns of it wait.
     #[serde(default)]
     pub queued_turns: u32,
+    /// Why its last run did not succeed, as the thread was told; shortened where it is long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Result of [`LIST`].
@@ -297,12 +300,27 @@ pub struct Home {
     pub done_today: Vec<Summary>,
     /// How many files they brought.
     pub files_today: u32,
+    /// How many threads there are of each list, which holds only the newest of them.
+    #[serde(default)]
+    pub totals: Totals,
     /// A bridge did not answer, so that the questions may be incomplete: why, in a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreachable: Vec<String>,
     /// Stored threads that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
+}
+
+/// How many threads the lists of [`Home`] stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// Whose last run did not succeed.
+    pub failed: usize,
+    /// That run or wait.
+    pub working: usize,
+    /// That succeeded since midnight.
+    pub done_today: usize,
 }
 
 /// Result of [`RUNTIMES`].

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AppThreadKey, ArtifactScope, Question, QuestionId, Routing, RunId, RuntimeId, SessionKey,
+    AppThreadKey, ArtifactScope, Deliverable, Question, QuestionId, Routing, RunId, RuntimeId,
+    SessionKey,
 };
 
 /// What is really installed and reachable.
@@ -16,6 +17,8 @@ pub const MESSAGE: &str = "session.message";
 pub const CANCEL: &str = "session.cancel";
 /// Ends a session.
 pub const CLOSE: &str = "session.close";
+/// Removes everything that the bridge holds of a thread, for good.
+pub const DELETE: &str = "session.delete";
 /// Says where a turn would run.
 pub const ROUTING_RESOLVE: &str = "xworkmate.routing.resolve";
 /// The snapshot of a run.
@@ -34,12 +37,13 @@ pub const ACCEPTED: &str = "xworkmate.bridge.accepted";
 pub const KEEPALIVE: &str = "xworkmate.bridge.keepalive";
 
 /// Every request method, in the order of the documentation.
-pub const ALL: [&str; 10] = [
+pub const ALL: [&str; 11] = [
     CAPABILITIES,
     START,
     MESSAGE,
     CANCEL,
     CLOSE,
+    DELETE,
     ROUTING_RESOLVE,
     TASKS_GET,
     TASKS_CANCEL,
@@ -47,7 +51,7 @@ pub const ALL: [&str; 10] = [
     QUESTIONS_ANSWER,
 ];
 
-/// Parameters of `session.cancel` and `session.close`.
+/// Parameters of `session.cancel`, `session.close` and `session.delete`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionParams {
@@ -76,6 +80,17 @@ pub struct Receipt {
     /// The same, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+}
+
+/// Result of `session.delete`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionDeleted {
+    /// The thread.
+    pub thread_id: AppThreadKey,
+    /// Everything is gone. When false, it goes as soon as the runs that were asked to stop have
+    /// stopped, also over a restart; asking again tells.
+    pub deleted: bool,
 }
 
 /// Parameters of `xworkmate.tasks.get` and `xworkmate.tasks.cancel`.
@@ -144,6 +159,12 @@ pub struct AnswerParams {
 pub struct ResolveParams {
     /// Where to run.
     pub routing: Routing,
+    /// Checked when given, as the turn's own would be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
+    /// Checked when given, as the turn's own would be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deliverables: Vec<Deliverable>,
 }
 
 /// Result of `xworkmate.routing.resolve`, and of a turn whose runtime cannot take it.
@@ -211,6 +232,10 @@ pub struct Provider {
     /// How many may wait.
     pub max_queued: u32,
 }
+
+/// The [`Probe::status`] of the builtin runtime while no model is configured: it can take work, but
+/// only to demonstrate.
+pub const DEMONSTRATION: &str = "demonstration only: no model configured";
 
 /// Whether a runtime can take work now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

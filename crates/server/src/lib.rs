@@ -10,7 +10,7 @@ mod dispatch;
 mod download;
 mod events;
 pub mod gate;
-mod range;
+pub mod range;
 mod rpc;
 mod sse;
 

@@ -2,7 +2,7 @@
 
 /// What a client asked for of a file of `size` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub enum Wanted {
     /// All of it.
     Whole,
     /// From the first to the last byte, both included.
@@ -13,7 +13,7 @@ pub(crate) enum Wanted {
 
 /// Reads the header. A unit that is not bytes is ignored, as HTTP wants it; several ranges at once
 /// are refused.
-pub(crate) fn wanted(header: Option<&str>, size: u64) -> Wanted {
+pub fn wanted(header: Option<&str>, size: u64) -> Wanted {
     let Some(spec) = header.and_then(|h| h.trim().strip_prefix("bytes=")) else {
         return Wanted::Whole;
     };

@@ -10,7 +10,7 @@ use super::{App, Core};
 use crate::{
     api::{
         AnswerParams, Asked, AskedQuestion, Home, List, ListParams, Problems, RuntimeView,
-        Runtimes, Summary, ThreadView,
+        Runtimes, Summary, ThreadView, Totals,
     },
     endpoints::LOCAL,
     fault::internal,
@@ -70,15 +70,12 @@ impl App {
         let today = midnight()?;
         let (questions, unreachable) = core.questions().await;
         core.records.index(|index| {
-            let pick = |wanted: &dyn Fn(&Summary) -> bool| -> Result<Vec<Summary>, Fault> {
-                let mut found: Vec<Summary> = index
-                    .recent(false, None)?
-                    .filter(|s| wanted(s))
-                    .take(HOME)
-                    .cloned()
-                    .collect();
+            let pick = |wanted: &dyn Fn(&Summary) -> bool| -> Result<(Vec<Summary>, usize), Fault> {
+                let mut all = index.recent(false, None)?.filter(|s| wanted(s));
+                let mut found: Vec<Summary> = all.by_ref().take(HOME).cloned().collect();
                 found.iter_mut().for_each(|s| core.with_questions(s));
-                Ok(found)
+                let total = found.len() + all.count();
+                Ok((found, total))
             };
             let done = |s: &Summary| {
                 s.lifecycle_status == Lifecycle::Ready
@@ -90,12 +87,19 @@ impl App {
                 .filter(|s| done(s))
                 .map(|s| s.files)
                 .sum();
+            let ((failed, all_failed), (working, all_working), (done_today, all_done)) =
+                (pick(&failed)?, pick(&working)?, pick(&done)?);
             Ok(Home {
                 questions,
-                failed: pick(&failed)?,
-                working: pick(&working)?,
-                done_today: pick(&done)?,
+                failed,
+                working,
+                done_today,
                 files_today,
+                totals: Totals {
+                    failed: all_failed,
+                    working: all_working,
+                    done_today: all_done,
+                },
                 unreachable,
                 problems: index.problems.clone(),
             })

@@ -2,12 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use threadline_contract::{
-    Millis,
+    Millis, ResultCode,
     thread::{ExecutionMode, TaskThread},
 };
 use threadline_files::Stamp;
 
 use crate::api::Summary;
+
+/// Characters of a reason in a list.
+const REASON: usize = 300;
 
 /// One thread in the index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +47,7 @@ impl Entry {
                 bytes: context.last_artifacts.iter().map(|f| f.size).sum(),
                 open_questions: 0,
                 queued_turns: u32::try_from(context.queued_turns.len()).unwrap_or(u32::MAX),
+                reason: reason(record),
             },
             endpoint: record.execution_binding.endpoint_id.clone(),
             mode: record.execution_binding.execution_mode,
@@ -51,4 +55,22 @@ impl Entry {
             stamp,
         }
     }
+}
+
+/// Why the last run did not succeed: what the transcript says last, where that is an error.
+fn reason(record: &TaskThread) -> Option<String> {
+    let code = record.lifecycle_state.last_result_code?;
+    if matches!(code, ResultCode::Success | ResultCode::Aborted) {
+        return None;
+    }
+    let last = record.context_state.messages.last()?;
+    let text = last.text.trim();
+    if !last.error || text.is_empty() {
+        return None;
+    }
+    let mut short: String = text.chars().take(REASON).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    Some(short)
 }

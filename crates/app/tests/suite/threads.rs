@@ -219,6 +219,22 @@ async fn the_first_page_shows_what_needs_the_user() {
         (home.files_today, home.unreachable, home.questions),
         (2, vec![], vec![])
     );
+    assert_eq!(home.failed[0].reason.as_deref(), Some("no"));
+    assert_eq!(home.done_today[0].reason, None);
+    assert_eq!(
+        home.totals,
+        api::Totals {
+            failed: 1,
+            working: 1,
+            done_today: 2
+        }
+    );
+    // The lists end somewhere; what they stand for is counted all the same.
+    for _ in 0..21 {
+        world.send("slow").await;
+    }
+    let home = world.app.home().await.unwrap();
+    assert_eq!((home.working.len(), home.totals.working), (20, 22));
     // A bridge that is away is said so, and the rest is shown all the same.
     world.bridge.down().await;
     let home = world.app.home().await.unwrap();

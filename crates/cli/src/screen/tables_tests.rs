@@ -31,6 +31,7 @@ fn listed(
         bytes: u64::from(files) * 1000,
         open_questions: 0,
         queued_turns: 0,
+        reason: None,
     }
 }
 

@@ -21,7 +21,9 @@ mod tools;
 
 use std::sync::Arc;
 
-use threadline_contract::{AppThreadKey, Code, Fault, QuestionId, RuntimeId, SessionKey};
+use threadline_contract::{
+    AppThreadKey, Code, Fault, QuestionId, RuntimeId, SessionKey, method::DEMONSTRATION,
+};
 use threadline_files::Durability;
 use tokio::sync::watch;
 
@@ -89,7 +91,7 @@ impl Runtime for Builtin {
     fn probe(&self) -> Pending<'_, Availability> {
         let status = match &self.shared.model {
             Some(model) => format!("model {} at {}", model.name(), model.host()),
-            None => "demonstration only: no model configured".into(),
+            None => DEMONSTRATION.into(),
         };
         Box::pin(async {
             Availability {
