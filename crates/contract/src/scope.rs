@@ -77,22 +77,36 @@ impl ArtifactScope {
     /// Reads a scope that came from outside and holds it against the session and run it claims to
     /// belong to. Trailing and doubled slashes and backslashes are forgiven, nothing else is.
     pub fn check(text: &str, session: &SessionKey, run: &RunId) -> Result<Self, BadScope> {
-        let slashed = text.replace('\\', "/");
-        let parts: Vec<&str> = slashed.split('/').filter(|p| !p.is_empty()).collect();
-        if slashed.starts_with('/')
-            || slashed.contains('\0')
-            || parts.iter().any(|p| matches!(*p, "." | ".."))
-        {
-            return Err(BadScope::Escapes(text.to_owned()));
-        }
-        if parts.len() != 3 || parts.first() != Some(&"tasks") {
-            return Err(BadScope::NotATask(text.to_owned()));
-        }
+        let parts = plain_parts(text)?;
         let own = Self::of(session, run)?;
         if parts.join("/") == own.0 {
             Ok(own)
         } else {
             Err(BadScope::Mismatch(text.to_owned()))
+        }
+    }
+
+    /// The scope that the earlier plugin would have used for a run. Only for reading what it left:
+    /// its rule lets several sessions share a folder, so nothing new is ever put there.
+    pub fn peer(session: &SessionKey, run: &RunId) -> Self {
+        let [session, run] = [session.as_str(), run.as_str()].map(peer_segment);
+        Self(format!("tasks/{session}/{run}"))
+    }
+
+    /// As [`check`](Self::check), for reading: the earlier plugin's spelling is taken too, and given
+    /// back as it is.
+    pub fn check_to_read(text: &str, session: &SessionKey, run: &RunId) -> Result<Self, BadScope> {
+        match Self::check(text, session, run) {
+            Err(BadScope::Mismatch(_)) => {
+                let peer = Self::peer(session, run);
+                let parts = plain_parts(text)?;
+                if parts.join("/") == peer.0 {
+                    Ok(peer)
+                } else {
+                    Err(BadScope::Mismatch(text.to_owned()))
+                }
+            }
+            done => done,
         }
     }
 
@@ -105,6 +119,52 @@ impl ArtifactScope {
 impl fmt::Display for ArtifactScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// The three parts of `tasks/<session>/<run>`.
+fn plain_parts(text: &str) -> Result<Vec<String>, BadScope> {
+    let slashed = text.replace('\\', "/");
+    let parts: Vec<String> = slashed
+        .split('/')
+        .filter(|p| !p.is_empty())
+        .map(str::to_owned)
+        .collect();
+    if slashed.starts_with('/')
+        || slashed.contains('\0')
+        || parts.iter().any(|p| matches!(p.as_str(), "." | ".."))
+    {
+        return Err(BadScope::Escapes(text.to_owned()));
+    }
+    if parts.len() != 3 || parts.first().is_none_or(|first| first != "tasks") {
+        return Err(BadScope::NotATask(text.to_owned()));
+    }
+    Ok(parts)
+}
+
+/// The folder name that the earlier plugin makes from a key: everything outside
+/// `A-Z a-z 0-9 . _ -` becomes `_`, runs of `_` become one, `.`, `_` and `-` go from both ends, 96
+/// characters, and `scope` when nothing is left.
+pub fn peer_segment(key: &str) -> String {
+    let mut out = String::new();
+    for c in key.trim().chars() {
+        let c = match c {
+            'A'..='Z' | 'a'..='z' | '0'..='9' | '.' | '-' => c,
+            _ => '_',
+        };
+        if !(c == '_' && out.ends_with('_')) {
+            out.push(c);
+        }
+    }
+    let cut: String = out
+        .trim_matches(['.', '_', '-'])
+        .chars()
+        .take(MOST_CHARS)
+        .collect();
+    if cut.is_empty() {
+        "scope".to_owned()
+    } else {
+        cut
     }
 }
 

@@ -71,3 +71,69 @@ fn scopes_from_outside_are_held_against_session_and_run() {
         );
     }
 }
+
+/// P04, P05, P06: what the earlier plugin was seen to make.
+#[test]
+fn the_earlier_plugins_segments_are_understood() {
+    let long = "x".repeat(95);
+    for (key, want) in [
+        (
+            "agent:main:draft:1780658097668838-1",
+            "agent_main_draft_1780658097668838-1",
+        ),
+        ("agent::main:main", "agent_main_main"),
+        ("run alpha", "run_alpha"),
+        ("a/b\\c", "a_b_c"),
+        (".", "scope"),
+        ("..", "scope"),
+        ("...", "scope"),
+        ("___", "scope"),
+        ("---", "scope"),
+        ("\u{65e5}\u{672c}\u{8a9e}", "scope"),
+        ("na\u{ef}ve", "na_ve"),
+        ("nai\u{308}ve", "nai_ve"),
+        ("-a-", "a"),
+        ("a.", "a"),
+        ("a..b", "a..b"),
+        ("a\0b", "a_b"),
+        ("tab\tkey", "tab_key"),
+        (&"a".repeat(200), &"a".repeat(96)),
+        (&format!("{long}-y"), &format!("{long}-")),
+    ] {
+        assert_eq!(peer_segment(key), want, "{key:?}");
+    }
+}
+
+#[test]
+fn the_earlier_plugins_scope_is_taken_for_reading_only() {
+    let (s, r) = (session("agent::main:main"), run("run alpha"));
+    let peer = "tasks/agent_main_main/run_alpha";
+    for text in [peer, "tasks/agent_main_main//run_alpha/"] {
+        assert_eq!(
+            ArtifactScope::check(text, &s, &r),
+            Err(BadScope::Mismatch(text.into()))
+        );
+        assert_eq!(
+            ArtifactScope::check_to_read(text, &s, &r).map(|x| x.to_string()),
+            Ok(peer.into())
+        );
+    }
+    assert_eq!(
+        ArtifactScope::check_to_read("tasks/agent--main-main/run alpha/", &s, &r),
+        ArtifactScope::of(&s, &r)
+    );
+    for (text, want) in [
+        (
+            "tasks/agent_main_main/run_beta",
+            BadScope::Mismatch as fn(String) -> _,
+        ),
+        ("tasks/../agent_main_main/run_alpha", BadScope::Escapes),
+        ("/tasks/agent_main_main/run_alpha", BadScope::Escapes),
+        ("tasks/agent_main_main", BadScope::NotATask),
+    ] {
+        assert_eq!(
+            ArtifactScope::check_to_read(text, &s, &r),
+            Err(want(text.into()))
+        );
+    }
+}

@@ -3,7 +3,8 @@
 use jiff::{Timestamp, tz::TimeZone};
 use threadline_contract::{
     Code, Millis, OmitReason, ResultCode,
-    thread::{Lifecycle, SyncStatus},
+    thread::{Lifecycle, SyncStatus, TurnState},
+    url::encoded,
 };
 
 /// A text from elsewhere, made safe for a terminal: an agent's words or a file's name must not be
@@ -35,17 +36,30 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// As [`short`], measured in columns of a terminal: many letters of the world take two.
+/// The columns of a terminal that a letter takes: many of the world take two.
+fn wide(c: char) -> usize {
+    match (c as u32) < 0x1100 || ('\u{2000}'..='\u{2bff}').contains(&c) {
+        true => 1,
+        false => 2,
+    }
+}
+
+/// The columns of a terminal that a text takes; colours take none.
+pub(crate) fn columns(text: &str) -> usize {
+    let mut parts = text.split("\x1b[");
+    let plain = parts.next().unwrap_or_default();
+    let after = parts.map(|part| part.split_once('m').map_or(part, |(_, rest)| rest));
+    std::iter::once(plain)
+        .chain(after)
+        .flat_map(str::chars)
+        .map(wide)
+        .sum()
+}
+
+/// As [`short`], measured in columns of a terminal.
 pub(crate) fn fit(text: &str, most: usize) -> String {
-    let wide = |c: char| {
-        if (c as u32) < 0x1100 || ('\u{2000}'..='\u{2bff}').contains(&c) {
-            1
-        } else {
-            2
-        }
-    };
     let text = line(text);
-    if text.chars().map(wide).sum::<usize>() <= most {
+    if columns(&text) <= most {
         return text;
     }
     let mut left = most.saturating_sub(1);
@@ -57,21 +71,6 @@ pub(crate) fn fit(text: &str, most: usize) -> String {
     };
     let kept: String = text.chars().take_while(fits).collect();
     format!("{}…", kept.trim_end())
-}
-
-/// A line in parts that fit, broken between words.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut parts: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match parts.last_mut() {
-            Some(last) if last.chars().count() + 1 + word.chars().count() <= width => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => parts.push(word.to_owned()),
-        }
-    }
-    parts
 }
 
 /// `812 B`, `2.1 kB`, `14 kB`.
@@ -93,6 +92,15 @@ pub(crate) fn size(bytes: u64) -> String {
     match value < 9.95 {
         true => format!("{value:.1} {unit}"),
         false => format!("{value:.0} {unit}"),
+    }
+}
+
+/// A limit, which unlike a size is exact and a round number of its unit: `10 MiB`.
+pub(crate) fn limit(bytes: u64) -> String {
+    match (bytes % (1 << 20), bytes % (1 << 10)) {
+        (0, _) => format!("{} MiB", bytes >> 20),
+        (_, 0) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
     }
 }
 
@@ -142,13 +150,7 @@ pub(crate) fn short_path(path: &str, home: Option<&str>) -> String {
 
 /// A path as the tail of a `file:` address.
 pub(crate) fn url_path(path: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~/".contains(&b);
-    path.bytes()
-        .map(|b| match plain(b) {
-            true => char::from(b).to_string(),
-            false => format!("%{b:02X}"),
-        })
-        .collect()
+    path.split('/').map(encoded).collect::<Vec<_>>().join("/")
 }
 
 /// A word as a shell takes it.
@@ -180,6 +182,19 @@ pub(crate) const fn reason(reason: OmitReason) -> &'static str {
         OmitReason::Placeholder => "only a placeholder",
         OmitReason::UnsafeName => "its name holds a backslash",
         OmitReason::RunFailed => "the run did not succeed, so it is not final",
+        OmitReason::NameTaken => "the run's folder has another file of this name",
+        OmitReason::OverLimit => "more files than are taken at once",
+    }
+}
+
+/// What became of a turn, where its answer does not say it.
+pub(crate) const fn turn(state: TurnState) -> Option<&'static str> {
+    match state {
+        TurnState::Queued => Some("waits"),
+        TurnState::Running => Some("running"),
+        TurnState::Cancelled => Some("cancelled"),
+        TurnState::Dropped => Some("dropped before it ran"),
+        TurnState::Done | TurnState::Failed => None,
     }
 }
 
@@ -199,7 +214,7 @@ pub(crate) fn standing(
             Some(SyncStatus::Partial | SyncStatus::Failed) => "files missing",
             _ => "done",
         },
-        (Lifecycle::Ready | Lifecycle::Archived, Some(ResultCode::Aborted)) => "stopped",
+        (Lifecycle::Ready | Lifecycle::Archived, Some(ResultCode::Aborted)) => "cancelled",
         (
             Lifecycle::Ready | Lifecycle::Archived,
             Some(ResultCode::ArtifactMissing | ResultCode::Code(Code::RequiredArtifactMissing)),
