@@ -6,13 +6,12 @@ use serde::{Deserialize, Serialize};
 use threadline_contract::{
     Artifact, ArtifactPath, ArtifactScope, EmptyReason, OmitReason, RunId, SessionKey,
 };
-use threadline_files::{
-    Root, Stamp,
-    walk::{Found, walk},
-};
+use threadline_files::{Root, Stamp, tree, walk::Found};
 
 use crate::{
-    Error, MAX_DEPTH, MAX_FILE_BYTES, Omissions, Workspace, measure,
+    Error, MAX_DEPTH, MAX_FILE_BYTES, Omissions, Workspace,
+    cache::Digests,
+    measure,
     omissions::of_problem,
     skip::{NOTES, exports_folder},
     verified::Verified,
@@ -95,6 +94,7 @@ impl Workspace {
         let Some(dir) = dir else {
             return Ok(nothing(scope, EmptyReason::ScopeMissing));
         };
+        let digests = Digests::load(self, session, run);
         let (all, walked) = candidates(&dir, options.max_file_bytes);
         let from = match &options.cursor {
             None => 0,
@@ -117,8 +117,10 @@ impl Workspace {
             page,
             options.max_file_bytes,
             &self.verified,
+            &digests,
             &mut omitted,
         );
+        digests.keep(self, session, run, all.iter().map(|c| &c.stamp));
         let empty_reason = match (
             artifacts.is_empty() && from == 0 && remaining == 0,
             omitted.total(),
@@ -163,24 +165,30 @@ fn nothing(scope: ArtifactScope, why: EmptyReason) -> Export {
 
 /// Everything in a scope that can be delivered, in order, and what cannot.
 pub(crate) fn candidates(scope: &Root, max_file_bytes: u64) -> (Vec<Candidate>, Omissions) {
-    let mut all = Vec::new();
     let mut omitted = Omissions::default();
-    for found in walk(scope, MAX_DEPTH).enter_if(exports_folder) {
-        match found {
-            Found::File { path, stamp } if stamp.size > max_file_bytes => {
-                omitted.add(path, OmitReason::TooLarge);
-            }
-            Found::File { path, stamp } => match ArtifactPath::new(&path) {
-                Ok(path) => all.push(Candidate { path, stamp }),
-                Err(_) => omitted.add(path, OmitReason::UnsafeName),
-            },
+    let tree = tree::list(scope, MAX_DEPTH, exports_folder);
+    let mut all = Vec::with_capacity(tree.files.len());
+    for (path, stamp) in tree.files {
+        if stamp.size > max_file_bytes {
+            omitted.add(path, OmitReason::TooLarge);
+            continue;
+        }
+        match ArtifactPath::new(path) {
+            Ok(path) => all.push(Candidate { path, stamp }),
+            Err(bad) => omitted.add(bad.0, OmitReason::UnsafeName),
+        }
+    }
+    for other in tree.others {
+        match other {
             // Our own notes are not something that was left out.
             Found::NotEntered { path } if path == NOTES => {}
             Found::NotEntered { path } => omitted.add(path, OmitReason::Skipped),
             Found::Problem { path, problem } => omitted.add(path, of_problem(problem)),
+            Found::File { .. } => {}
         }
     }
-    all.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
+    omitted.named.sort_unstable();
+    all.par_sort_unstable_by(|a, b| a.key().cmp(&b.key()));
     (all, omitted)
 }
 
@@ -190,18 +198,20 @@ pub(crate) fn read_all(
     page: &[Candidate],
     max_file_bytes: u64,
     verified: &Verified,
+    digests: &Digests,
     omitted: &mut Omissions,
 ) -> Vec<Artifact> {
     let read: Vec<Result<Artifact, OmitReason>> = page
         .par_iter()
         .map(|candidate| {
             let path = &candidate.path;
-            let found = measure::listed(scope, path, &candidate.stamp, max_file_bytes, verified)?;
+            let seen = &candidate.stamp;
+            let found = measure::listed(scope, path, seen, max_file_bytes, verified, digests)?;
             Ok(Artifact {
                 path: path.clone(),
                 size: found.stamp.size,
                 sha256: found.sha256,
-                content_type: found.content_type.to_owned(),
+                content_type: found.content_type.into_owned(),
             })
         })
         .collect();

@@ -24,7 +24,8 @@ fn a_file_that_changes_hands_after_the_walk_costs_only_itself() {
     fs::create_dir(t.path().join("folder")).unwrap();
     fs::write(t.path().join("large"), vec![0; 101]).unwrap();
 
-    let read = read_all(&root, &all, 100, &Verified::default(), &mut omitted);
+    let (verified, digests) = (Verified::default(), Digests::default());
+    let read = read_all(&root, &all, 100, &verified, &digests, &mut omitted);
     assert_eq!(
         read.iter().map(|a| a.path.as_str()).collect::<Vec<_>>(),
         ["stays"]

@@ -17,6 +17,7 @@
 //! followed. Nothing is left out without a reason. Every step can be repeated after a kill at any
 //! instruction and ends in the same state.
 
+mod cache;
 mod clock;
 mod collect;
 pub mod content_type;
@@ -28,6 +29,7 @@ mod export;
 mod keys;
 mod listing;
 mod measure;
+mod notes;
 mod omissions;
 mod read;
 mod reference;

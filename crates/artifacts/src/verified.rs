@@ -8,7 +8,7 @@ use std::{
 use threadline_contract::Sha256;
 use threadline_files::Stamp;
 
-use crate::clock::{now_ns, settled};
+use crate::{cache::Meter, clock::settled};
 
 /// How many are remembered; the oldest go first.
 const MOST: usize = 16 * 1024;
@@ -17,6 +17,8 @@ const MOST: usize = 16 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Verified {
     inner: Mutex<Inner>,
+    /// What was read to find them out.
+    pub meter: Meter,
 }
 
 #[derive(Debug, Default)]
@@ -31,13 +33,10 @@ impl Verified {
         self.lock().by_stamp.get(stamp).copied()
     }
 
-    /// Remembers a digest, unless the file changed so lately that a further change might not show.
-    pub(crate) fn put(&self, stamp: Stamp, sha256: Sha256) {
-        self.put_at(stamp, sha256, now_ns());
-    }
-
-    fn put_at(&self, stamp: Stamp, sha256: Sha256, now_ns: i64) {
-        if !settled(&stamp, now_ns) {
+    /// Remembers a digest, unless the file changed so shortly before it was read that a further
+    /// change might not show.
+    pub(crate) fn put(&self, stamp: Stamp, sha256: Sha256, began_ns: i64) {
+        if !settled(&stamp, began_ns) {
             return;
         }
         let mut inner = self.lock();
@@ -89,7 +88,7 @@ mod tests {
             (stamp(5, 200 * SECOND, 90 * SECOND), false),
         ];
         for (stamp, kept) in cases {
-            cache.put_at(stamp, sha, now);
+            cache.put(stamp, sha, now);
             assert_eq!(cache.get(&stamp), kept.then_some(sha), "{stamp:?}");
         }
         assert_eq!(cache.get(&stamp(1, 97 * SECOND, 96 * SECOND)), None);
@@ -100,7 +99,7 @@ mod tests {
         let cache = Verified::default();
         let total = MOST as u64 + 10;
         for ino in 0..total {
-            cache.put_at(stamp(ino, 0, 0), Sha256([1; 32]), 100 * SECOND);
+            cache.put(stamp(ino, 0, 0), Sha256([1; 32]), 100 * SECOND);
         }
         let inner = cache.lock();
         assert_eq!((inner.by_stamp.len(), inner.order.len()), (MOST, MOST));

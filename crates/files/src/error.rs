@@ -44,7 +44,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    fn of(errno: Errno) -> Self {
+    pub(crate) fn of(errno: Errno) -> Self {
         match errno {
             Errno::LOOP => Self::Symlink,
             Errno::NOENT => Self::NotFound,

@@ -25,6 +25,11 @@ pub enum Hashed {
 /// The stamp is taken before and after. A file that grows is given up at once, so that one that
 /// never stops growing cannot hold us.
 pub fn file(file: &File) -> io::Result<Hashed> {
+    file_with(file, |_| {})
+}
+
+/// As [`file`](fn@file), and tells after each part how many bytes it had.
+pub fn file_with(file: &File, mut tell: impl FnMut(u64)) -> io::Result<Hashed> {
     let before = Stamp::of(file)?;
     let mut hasher = Sha256::new();
     // One byte more than the size, so that the end is seen without a second read of small files.
@@ -43,6 +48,7 @@ pub fn file(file: &File) -> io::Result<Hashed> {
         };
         hasher.update(buffer.get(..got).unwrap_or(&buffer));
         at += got as u64;
+        tell(got as u64);
         if at > before.size {
             return Ok(Hashed::Changed);
         }

@@ -5,6 +5,7 @@
 //! - [`Root`] is a folder held open. What is opened, made or removed through it lies beneath it and
 //!   was reached without following a single symlink, whatever others do to the tree meanwhile.
 //! - [`walk`](mod@walk) lists a tree in one fixed order and names what it could not take.
+//! - [`tree`] lists one at once, by several threads, for callers that need all of it.
 //! - [`hash`] gives size, digest and stamp of the same bytes, or says that they changed.
 //! - [`atomic`] reads and writes our own files, whose paths nobody else chooses.
 //! - [`Journal`] is an append-only record that survives a kill at any instruction.
@@ -23,6 +24,7 @@ mod resolve;
 mod root;
 mod stage;
 mod stamp;
+pub mod tree;
 pub mod walk;
 
 pub use error::{Error, Reason, Result};
@@ -30,8 +32,13 @@ pub use journal::{Journal, JournalError, JournalReader};
 pub use lock::{Lock, LockError};
 pub use resolve::Resolver;
 pub use root::{Entry, FolderGuard, Root};
-pub use stage::{Staged, Written};
+pub use stage::{Staged, Written, is_temporary};
 pub use stamp::{FileKind, Stamp, Stat};
+
+/// The number of the user that this process acts as.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
 
 /// When a write must have reached the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

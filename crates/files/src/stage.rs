@@ -212,6 +212,14 @@ impl Drop for Staged {
     }
 }
 
+/// Whether a name is one of those that files have before they get their real one. In a folder that
+/// no writer is at work in, such a file is a dead process's.
+pub fn is_temporary(name: impl AsRef<std::ffi::OsStr>) -> bool {
+    use std::os::unix::ffi::OsStrExt as _;
+    let name = name.as_ref().as_bytes();
+    name.starts_with(b".threadline-") && name.ends_with(b".tmp")
+}
+
 /// A name that no one else uses: at most a leftover of a dead process had it.
 pub(crate) fn fresh_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);

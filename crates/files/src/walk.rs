@@ -28,6 +28,17 @@ pub enum Found {
     },
 }
 
+impl Found {
+    /// Where it lies.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::File { path, .. } | Self::NotEntered { path } | Self::Problem { path, .. } => {
+                path
+            }
+        }
+    }
+}
+
 /// Why something in a tree is not a file to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Problem {
@@ -159,7 +170,7 @@ impl Iterator for Walk<'_> {
     }
 }
 
-fn join(folder: &str, name: &str) -> String {
+pub(crate) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         name.to_owned()
     } else {

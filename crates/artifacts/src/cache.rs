@@ -1,0 +1,254 @@
+//! Digests that outlive a process, so that listing an unchanged scope reads no contents.
+//!
+//! One file per run among its notes (see [`notes`](crate::notes)): a listing loads what it needs and
+//! nothing else, retention takes it away with the run, and a damaged one costs one run one reading.
+//!
+//! A digest is known by device, inode, size and both times of the file it was taken from, and kept
+//! only if those times would show a change made since ([`settled`]). An entry is only as good as its
+//! file is private, so it serves listings alone: bytes are never *delivered* on its word. What a
+//! forged entry can do is to list a digest that no reading will then confirm.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use sha2::{Digest as _, Sha256 as Hasher};
+use threadline_contract::{RunId, SessionKey, Sha256};
+use threadline_files::{Access, Durability, Reason, Root, Stamp};
+
+use crate::{Error, Workspace, clock::settled, notes};
+
+const NAME: &str = "digests";
+const MAGIC: &[u8; 8] = b"tl-dig\0\x01";
+/// Files that are remembered per run: 20 MB on disk. A run with more has its rest hashed each time.
+const MOST: usize = 256 * 1024;
+/// A record with the longest type that can be written.
+const RECORD: usize = 5 * 8 + 32 + 1 + u8::MAX as usize;
+const TRAILER: usize = 32;
+
+/// What is known about the bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub sha256: Sha256,
+    /// What they are, where the file's name does not say.
+    pub content_type: Option<Box<str>>,
+}
+
+/// The digests of one run's files.
+#[derive(Debug, Default)]
+pub(crate) struct Digests {
+    /// By device and inode: a file has one state at a time, so older ones need no room.
+    known: HashMap<(u64, u64), (Stamp, Known)>,
+    learned: Mutex<Vec<(Stamp, Known)>>,
+}
+
+impl Digests {
+    /// What earlier listings left. Whatever is wrong with it, the listing goes on without.
+    pub(crate) fn load(ws: &Workspace, session: &SessionKey, run: &RunId) -> Self {
+        let most = (MAGIC.len() + 8 + MOST * RECORD + TRAILER) as u64;
+        let bytes = match ws.notes(session, run) {
+            Ok(Some(notes)) => notes::read(&notes, NAME, most),
+            Ok(None) => Ok(None),
+            Err(e) => Err(e),
+        };
+        let known = match bytes {
+            Ok(None) => HashMap::new(),
+            Ok(Some(bytes)) => parse(&bytes).unwrap_or_else(|| {
+                tracing::warn!(run.id = %run, "The digests kept for run {run} are damaged; its files are read anew");
+                HashMap::new()
+            }),
+            Err(error) => {
+                tracing::warn!(run.id = %run, %error, "The digests kept for run {run} cannot be read ({error}); its files are read anew");
+                HashMap::new()
+            }
+        };
+        Self {
+            known,
+            learned: Mutex::default(),
+        }
+    }
+
+    /// What a file that looks like this holds.
+    pub(crate) fn get(&self, stamp: &Stamp) -> Option<&Known> {
+        let (seen, known) = self.known.get(&(stamp.dev, stamp.ino))?;
+        (seen == stamp).then_some(known)
+    }
+
+    /// Remembers what was read of a file, if its stamp would have shown a change since the reading
+    /// began.
+    pub(crate) fn learn(&self, stamp: Stamp, began_ns: i64, known: Known) {
+        if settled(&stamp, began_ns) {
+            let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+            learned.push((stamp, known));
+        }
+    }
+
+    /// Keeps what is now known about the files that are there. A disk that refuses costs the next
+    /// listing its time, not this one its result.
+    pub(crate) fn keep<'a>(
+        self,
+        ws: &Workspace,
+        session: &SessionKey,
+        run: &RunId,
+        there: impl Iterator<Item = &'a Stamp>,
+    ) {
+        let learned = self
+            .learned
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        if learned.is_empty() {
+            return;
+        }
+        let mut known = self.known;
+        for (stamp, what) in learned {
+            known.insert((stamp.dev, stamp.ino), (stamp, what));
+        }
+        let mut kept: Vec<&(Stamp, Known)> = there
+            .filter_map(|stamp| known.get(&(stamp.dev, stamp.ino)).filter(|k| k.0 == *stamp))
+            .collect();
+        // A file with two names is there twice.
+        kept.sort_unstable_by_key(|(stamp, _)| (stamp.dev, stamp.ino));
+        kept.dedup_by_key(|(stamp, _)| (stamp.dev, stamp.ino));
+        kept.truncate(MOST);
+        if let Err(error) = save(ws, session, run, &kept) {
+            tracing::warn!(run.id = %run, %error, "The digests of run {run} could not be kept ({error})");
+        }
+    }
+}
+
+impl Workspace {
+    /// Forgets the digests that listings of a run left behind: the next one reads every file again.
+    pub fn forget_digests(&self, session: &SessionKey, run: &RunId) -> Result<(), Error> {
+        match self.notes(session, run)?.map(|n| n.remove_file(NAME)) {
+            Some(Err(e)) if e.reason() != Reason::NotFound => Err(e.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many bytes of file contents were read so far, by this workspace and its clones, to list
+    /// and to check artifacts.
+    pub fn content_bytes_read(&self) -> u64 {
+        self.verified.meter.total()
+    }
+}
+
+/// Counts bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Meter(AtomicU64);
+
+impl Meter {
+    pub(crate) fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+    fn total(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn save(
+    ws: &Workspace,
+    session: &SessionKey,
+    run: &RunId,
+    kept: &[&(Stamp, Known)],
+) -> Result<(), Error> {
+    let notes = ws.make_notes(session, run)?;
+    // Alone: so whatever temporary file lies here is a dead process's.
+    let _alone = notes.lock()?;
+    sweep(&notes)?;
+    let text = render(kept);
+    // Not worth waiting for the disk: a torn one is noticed and costs one reading.
+    let staged = notes.stage(&mut text.as_slice(), Access::Shared, Durability::Later)?;
+    staged.publish(&notes, NAME)?;
+    Ok(())
+}
+
+/// Removes what killed writers left in a folder that the caller holds locked.
+pub(crate) fn sweep(notes: &Root) -> Result<(), Error> {
+    for entry in notes.entries("")? {
+        if threadline_files::is_temporary(&entry.name) {
+            match notes.remove_file(&entry.name) {
+                Err(e) if e.reason() != Reason::NotFound => return Err(e.into()),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Magic, user, count, records, and the digest of all that. Another user may be refused files that
+/// this one could read, so its entries are not ours.
+fn render(kept: &[&(Stamp, Known)]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(kept.len() * 80 + 64);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&threadline_files::user().to_le_bytes());
+    // No more than MOST, so it fits.
+    out.extend_from_slice(&u32::try_from(kept.len()).unwrap_or(0).to_le_bytes());
+    for (stamp, known) in kept {
+        for number in [stamp.dev, stamp.ino, stamp.size] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for time in [stamp.mtime_ns, stamp.ctime_ns] {
+            out.extend_from_slice(&time.to_le_bytes());
+        }
+        out.extend_from_slice(&known.sha256.0);
+        let kind = known.content_type.as_deref().unwrap_or_default().as_bytes();
+        let kind = kind.get(..kind.len().min(u8::MAX.into())).unwrap_or(kind);
+        out.push(u8::try_from(kind.len()).unwrap_or(0));
+        out.extend_from_slice(kind);
+    }
+    let digest = Hasher::digest(&out);
+    out.extend_from_slice(&digest);
+    out
+}
+
+fn parse(bytes: &[u8]) -> Option<HashMap<(u64, u64), (Stamp, Known)>> {
+    let (body, trailer) = bytes.split_at_checked(bytes.len().checked_sub(TRAILER)?)?;
+    if Hasher::digest(body)[..] != *trailer {
+        return None;
+    }
+    let mut rest = body.strip_prefix(MAGIC)?;
+    let user = u32::from_le_bytes(take(&mut rest)?);
+    let count = u32::from_le_bytes(take(&mut rest)?) as usize;
+    if user != threadline_files::user() || count > MOST {
+        return None;
+    }
+    let mut known = HashMap::with_capacity(count);
+    for _ in 0..count {
+        let mut number = || take(&mut rest).map(u64::from_le_bytes);
+        let (dev, ino, size) = (number()?, number()?, number()?);
+        let mut time = || take(&mut rest).map(i64::from_le_bytes);
+        let stamp = Stamp {
+            dev,
+            ino,
+            size,
+            mtime_ns: time()?,
+            ctime_ns: time()?,
+        };
+        let sha256 = Sha256(take(&mut rest)?);
+        let [length] = take(&mut rest)?;
+        let (kind, after) = rest.split_at_checked(length.into())?;
+        rest = after;
+        let kind = std::str::from_utf8(kind).ok()?;
+        let content_type = (!kind.is_empty()).then(|| kind.into());
+        let what = Known {
+            sha256,
+            content_type,
+        };
+        known.insert((dev, ino), (stamp, what));
+    }
+    rest.is_empty().then_some(known)
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(*head)
+}
+
+#[cfg(test)]
+#[path = "cache_tests.rs"]
+mod tests;
