@@ -1,6 +1,6 @@
 //! What a run was declared to deliver, held against what it delivered. Nothing is guessed.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use threadline_contract::{Artifact, Deliverable, Missing};
 
 use crate::Error;
@@ -12,7 +12,7 @@ use crate::Error;
 pub fn missing(items: &[Artifact], declared: &[Deliverable]) -> Result<Vec<Missing>, Error> {
     let mut out = Vec::new();
     for deliverable in declared {
-        let pattern = pattern(&deliverable.glob)?;
+        let pattern = deliverable.matcher()?;
         let found = items
             .iter()
             .filter(|item| counts(deliverable, &pattern, item))
@@ -54,24 +54,6 @@ fn same_type(a: &str, b: &str) -> bool {
     bare(a) == bare(b)
 }
 
-fn pattern(glob: &str) -> Result<GlobMatcher, Error> {
-    let bad = |why: String| Error::BadGlob {
-        glob: glob.to_owned(),
-        why,
-    };
-    if glob.is_empty() {
-        return Err(bad("it is empty".to_owned()));
-    }
-    // A pattern that can match nothing would make every run fail at its end.
-    if glob.starts_with('/') || glob.split('/').any(|part| matches!(part, "" | "." | "..")) {
-        return Err(bad("it must be relative to the run's folder".to_owned()));
-    }
-    let built = GlobBuilder::new(glob).literal_separator(true).build();
-    built
-        .map(|g| g.compile_matcher())
-        .map_err(|e| bad(e.kind().to_string()))
-}
-
 /// Declared globs, ready to be matched against many paths.
 #[derive(Debug)]
 pub(crate) struct Patterns(Vec<GlobMatcher>);
@@ -80,7 +62,7 @@ impl Patterns {
     pub(crate) fn new(declared: &[Deliverable]) -> Result<Self, Error> {
         declared
             .iter()
-            .map(|d| pattern(&d.glob))
+            .map(|d| d.matcher().map_err(Error::from))
             .collect::<Result<_, _>>()
             .map(Self)
     }

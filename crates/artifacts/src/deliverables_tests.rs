@@ -95,13 +95,13 @@ fn a_bad_glob_is_named() {
     for glob in ["a[", "{a,", "", "/etc/*", "../*.pdf", "a//b", "a/", "[z-a]"] {
         let refused = check(&[want("fine.md"), want(glob)]).unwrap_err();
         assert!(
-            matches!(&refused, Error::BadGlob { glob: g, .. } if g == glob),
+            matches!(&refused, Error::BadGlob(bad) if bad.glob == glob),
             "{refused:?}"
         );
         assert!(
             refused
                 .to_string()
-                .starts_with(&format!("`{glob}` is not a valid pattern: "))
+                .starts_with(&format!("`{glob}` is not a pattern that files can match: "))
         );
         assert!(missing(&[], &[want(glob)]).is_err());
     }

@@ -1,6 +1,6 @@
 //! What can go wrong between a workspace and an artifact.
 
-use threadline_contract::{Code, Fault, scope::BadScope};
+use threadline_contract::{BadGlob, Code, Fault, scope::BadScope};
 use threadline_files::Reason;
 
 /// What can go wrong between a workspace and an artifact.
@@ -54,13 +54,8 @@ pub enum Error {
     #[error("the cursor does not belong to this export")]
     BadCursor,
     /// A declared deliverable is not a glob.
-    #[error("`{glob}` is not a valid pattern: {why}")]
-    BadGlob {
-        /// The glob as it was declared.
-        glob: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    #[error(transparent)]
+    BadGlob(#[from] BadGlob),
     /// The artifact is not there.
     #[error("`{path}` is not there")]
     NotFound {
@@ -139,7 +134,7 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Self::Conflict { .. } => Code::Conflict,
-            Self::BadScope(_) | Self::BadCursor | Self::BadGlob { .. } => Code::InvalidRequest,
+            Self::BadScope(_) | Self::BadCursor | Self::BadGlob(_) => Code::InvalidRequest,
             Self::NoWorkFolder { .. } => Code::WorkdirNotAllowed,
             Self::Escapes { .. }
             | Self::NotPrepared { .. }
@@ -180,6 +175,7 @@ impl From<Error> for Fault {
                 tracing::warn!(error = %e, "A file could not be used: {e}");
                 e.code().advice().to_owned()
             }
+            Error::BadGlob(bad) => return bad.clone().into(),
             other => {
                 let text = other.to_string();
                 let mut first = text.chars();

@@ -114,6 +114,10 @@ impl KeyRing {
         let digest = Sha256::from_hex(sha256).ok_or(RefError::BadRef)?;
         let mut code = [0; 32];
         hex::decode_to_slice(mac, &mut code).map_err(|_| RefError::BadRef)?;
+        // One artifact and one expiry have one link: other spellings of it are not ours.
+        if hex::encode(code) != mac {
+            return Err(RefError::BadRef);
+        }
 
         let key = self.find(kid).ok_or(RefError::Forged)?;
         let signed = Signed {

@@ -76,6 +76,10 @@ fn every_part_and_the_expiry_are_covered() {
     let last = if mac.pop() == Some('0') { '1' } else { '0' };
     mac.push(last);
     assert_eq!(ring.verify(&mac, expires, NOW), Err(RefError::Forged));
+
+    let (head, mac) = text.rsplit_once('.').unwrap();
+    let shouted = format!("{head}.{}", mac.to_uppercase());
+    assert_eq!(ring.verify(&shouted, expires, NOW), Err(RefError::BadRef));
 }
 
 /// Moving a letter from one part to the next gives another identity, not another spelling.

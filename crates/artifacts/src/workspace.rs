@@ -109,6 +109,38 @@ impl Workspace {
         })
     }
 
+    /// Makes a session's folder and puts its stamp in it, before its first run is taken: for another
+    /// session that would get the same folder it fails closed with [`Error::Conflict`].
+    pub fn reserve(&self, session: &SessionKey) -> Result<(), Error> {
+        let folder = session_folder(session);
+        let owner = Owner {
+            session_key: session.clone(),
+            run_id: None,
+        };
+        claim(&self.folder(&folder)?, "session.json", &owner, &folder)
+    }
+
+    /// Removes a session's folder with everything in it: work folder, scopes, notes. `false` when
+    /// there is none, or when its stamp names another session.
+    pub fn forget(&self, session: &SessionKey) -> Result<bool, Error> {
+        let folder = session_folder(session);
+        let dir = match self.root.open_dir(&folder) {
+            Ok(dir) => dir,
+            Err(e) if e.reason() == Reason::NotFound => return Ok(false),
+            Err(e) => return Err(Error::folder(e, &folder)),
+        };
+        // Removing takes the stamp away at some point. A folder that nobody owns any more, and whose
+        // session is being forgotten, is the rest of an earlier try.
+        let owner = owner_of(&dir, "session.json", &folder)?;
+        if owner.is_some_and(|owner| owner.session_key != *session) {
+            return Ok(false);
+        }
+        self.root
+            .remove_dir_all(&folder)
+            .map_err(|e| Error::folder(e, &folder))?;
+        Ok(true)
+    }
+
     fn folder(&self, folder: &str) -> Result<Root, Error> {
         let made = self.root.create_dir_all(folder, Access::Shared);
         made.map_err(|e| Error::folder(e, folder))

@@ -3,9 +3,10 @@
 
 use std::fmt;
 
+use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::ArtifactScope;
+use crate::{ArtifactScope, Fault};
 
 /// A SHA-256 digest, lower-case hex on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,6 +166,10 @@ pub enum EmptyReason {
     ScopeEmpty,
     /// Everything there was left out; `omitted` says why.
     AllOmitted,
+    /// Everything there is named by the ignore file.
+    AllIgnored,
+    /// Everything there is older than what was asked for.
+    FilteredSince,
 }
 
 /// A file that was seen and not taken.
@@ -229,6 +234,10 @@ pub enum OmitReason {
     UnsafeName,
     /// The run did not succeed, so what it made is not final and stays at the runtime.
     RunFailed,
+    /// The scope has something else under this name, which the agent itself put there.
+    NameTaken,
+    /// More files than one request takes.
+    OverLimit,
 }
 
 /// Something a run must deliver, declared by its caller. Nobody guesses it from the prompt.
@@ -246,6 +255,44 @@ pub struct Deliverable {
     /// How many files must match (one, when not said).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_count: Option<u32>,
+}
+
+/// Why a text is not a glob that files of a run could match.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{glob}` is not a pattern that files can match: {why}")]
+pub struct BadGlob {
+    /// The text.
+    pub glob: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Deliverable {
+    /// Its glob, ready to be matched. `*` stays within one folder, `**` crosses folders.
+    pub fn matcher(&self) -> Result<GlobMatcher, BadGlob> {
+        let glob = self.glob.as_str();
+        let bad = |why: String| BadGlob {
+            glob: glob.to_owned(),
+            why,
+        };
+        if glob.is_empty() {
+            return Err(bad("it is empty".to_owned()));
+        }
+        // A pattern that can match nothing would make every run fail at its end.
+        if glob.starts_with('/') || glob.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(bad("it must be relative to the run's folder".to_owned()));
+        }
+        let built = GlobBuilder::new(glob).literal_separator(true).build();
+        built
+            .map(|g| g.compile_matcher())
+            .map_err(|e| bad(e.kind().to_string()))
+    }
+}
+
+impl From<BadGlob> for Fault {
+    fn from(e: BadGlob) -> Self {
+        Self::invalid(format!("{e}. Write it like `reports/*.pdf`."))
+    }
 }
 
 /// A declared deliverable that is not there.

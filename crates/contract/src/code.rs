@@ -94,7 +94,11 @@ codes! {
     LinkForged "LINK_FORGED" Bridge -32042 403 "The link's signature does not hold. Use a link from `xworkmate.tasks.get`.";
     RuntimeReadFailed "RUNTIME_READ_FAILED" Bridge -32043 502 "The runtime could not hand over the file. Try again.";
     ArtifactNotFound "artifact_not_found" Bridge -32044 404 "The file is no longer there.";
+    SymlinkRejected "symlink_rejected" Bridge -32050 404 "The path leads through a symbolic link, and links are never followed. Put the file itself into the run's folder.";
+    NotAFile "not_a_file" Bridge -32051 404 "What stands there is not a plain file, so there is nothing to hand over.";
     ArtifactChanged "artifact_changed" Bridge -32048 409 "The file changed after the run ended, so it is not what the run delivered.";
+    ReceiptInvalid "RECEIPT_INVALID" Cli -32602 422 "The receipt is damaged, or was not made by Threadline. Sync the run again to get a whole one.";
+    ReceiptMissing "RECEIPT_MISSING" Cli -32004 404 "No receipt lies in the folder, so nothing says what it should hold. Name a folder that Threadline synced, or give the receipt.";
     RangeInvalid "range_invalid" Bridge -32049 416 "Ask for one range inside the file.";
     // How runs end.
     PrepareFailed "PREPARE_FAILED" Bridge -32002 500 "The run's folder could not be made. The sentence says why.";
@@ -130,6 +134,7 @@ codes! {
     OwnerUnreachable "OWNER_UNREACHABLE" Cli -32002 503 "The background process does not answer. Its log says why.";
     OutFileExists "OUT_FILE_EXISTS" Cli -32002 409 "The run's files are in the thread's folder. Choose another folder for --out, or move away what is there.";
     DatabaseTooNew "DATABASE_TOO_NEW" Cli -32002 409 "A newer Threadline made this database. Use that one, or another data folder.";
+    DatabaseDamaged "DATABASE_DAMAGED" Bridge -32002 500 "The database file is damaged. Stop Threadline, keep a copy of the file, and put a back-up in its place; `threadline doctor` checks it.";
     DatabaseUnreachable "DATABASE_UNREACHABLE" Bridge -32002 503 "The database does not answer. Check its address and that it runs.";
     StorageFull "STORAGE_FULL" Bridge -32002 507 "The disk is full. Nothing half-written was kept; make room and try again.";
     StorageReadOnly "STORAGE_READ_ONLY" Bridge -32002 507 "The data folder cannot be written. Mend its permissions, or choose another with THREADLINE_DATA.";

@@ -33,7 +33,7 @@ pub struct SessionUpdate {
     /// The coarse kind.
     #[serde(rename = "type")]
     pub kind: UpdateKind,
-    /// `queued`, `started`, `delta`, `task.step`, `task.question_asked`, `task.question_closed`,
+    /// `queued`, `started`, `delta`, `delta.reset`, `task.step`, `task.question_asked`, `task.question_closed`,
     /// `task.note`, `task.usage`, `task.cancel_requested`, `task.ended`, `completed`.
     pub event: String,
     /// When it happened.
@@ -44,6 +44,10 @@ pub struct SessionUpdate {
     /// Text to append (`delta`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// How many characters (Unicode code points) of the text that this run's deltas added so far
+    /// still stand; the rest is withdrawn and will be said anew (`delta.reset`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<u64>,
     /// A sentence for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -95,6 +99,7 @@ impl SessionUpdate {
             at,
             status: None,
             text: None,
+            keep: None,
             message: None,
             code: None,
             queue: None,

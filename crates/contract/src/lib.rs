@@ -12,18 +12,21 @@ pub mod event;
 pub mod fault;
 pub mod ids;
 pub mod method;
+pub mod plugin;
 pub mod question;
+pub mod receipt;
 pub mod routing;
 pub mod rpc;
 pub mod schema;
 pub mod scope;
 pub mod snapshot;
+pub mod sse;
 pub mod thread;
 pub mod turn;
 pub mod url;
 
 pub use artifact::{
-    Artifact, ArtifactItem, ArtifactPath, ArtifactSet, Deliverable, EmptyReason, Missing,
+    Artifact, ArtifactItem, ArtifactPath, ArtifactSet, BadGlob, Deliverable, EmptyReason, Missing,
     OmitReason, Omitted, Sha256,
 };
 pub use code::{Code, ResultCode, SetBy};
@@ -33,6 +36,7 @@ pub use ids::{
     AccountId, AppThreadKey, BadId, Millis, QuestionId, RequestId, RunId, SessionKey, TokenId,
 };
 pub use question::{Answer, Question, QuestionKind, QuestionOption, QuestionState};
+pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt};
 pub use routing::{Routing, RuntimeId};
 pub use scope::ArtifactScope;
 pub use snapshot::{Progress, QueuePlace, RunStatus, Snapshot, Source, Stage};

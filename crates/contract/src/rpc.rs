@@ -26,9 +26,25 @@ pub struct Request {
     pub params: Value,
 }
 
+/// A body that is not a request, with the id that it has all the same: whoever waits for an answer
+/// under that id shall get one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Malformed {
+    /// Its id, where it could be read.
+    pub id: Option<Id>,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+impl From<Fault> for Malformed {
+    fn from(fault: Fault) -> Self {
+        Self { id: None, fault }
+    }
+}
+
 impl Request {
     /// Reads a request from the bytes of a body or a line.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let value: Value = serde_json::from_slice(bytes)
             .map_err(|e| Fault::new(Code::InvalidJson, format!("The body is not JSON: {e}.")))?;
         let refuse = |why: &str| {
@@ -38,25 +54,30 @@ impl Request {
             )
         };
         let Value::Object(mut map) = value else {
-            return Err(refuse("The body is JSON but not an object."));
+            return Err(refuse("The body is JSON but not an object.").into());
         };
-        if map.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-            return Err(refuse("`jsonrpc` must be \"2.0\"."));
-        }
         let id = match map.remove("id") {
             None => None,
             Some(Value::String(text)) => Some(Id::Text(text)),
             Some(Value::Number(number)) => Some(Id::Number(number)),
-            Some(_) => return Err(refuse("`id` must be a text or a number.")),
+            Some(_) => return Err(refuse("`id` must be a text or a number.").into()),
         };
+        let malformed = |fault| {
+            let id = id.clone();
+            Malformed { id, fault }
+        };
+        if map.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+            return Err(malformed(refuse("`jsonrpc` must be \"2.0\".")));
+        }
         let Some(Value::String(method)) = map.remove("method") else {
-            return Err(refuse("`method` must be a text."));
+            return Err(malformed(refuse("`method` must be a text.")));
         };
         let params = map
             .remove("params")
             .unwrap_or_else(|| Value::Object(Map::new()));
         if !params.is_object() {
-            return Err(Fault::invalid("`params` must be an object."));
+            let fault = Fault::invalid("`params` must be an object.");
+            return Err(malformed(fault));
         }
         Ok(Self { id, method, params })
     }

@@ -13,31 +13,41 @@ fn requests_are_read_or_refused_with_a_code() {
             params: json!({})
         }
     );
+    let one = || Some(Id::Number(1.into()));
     let cases = [
-        ("notjson", Code::InvalidJson),
-        ("[]", Code::InvalidEnvelope),
+        ("notjson", Code::InvalidJson, None),
+        ("[]", Code::InvalidEnvelope, None),
         (
             r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#,
             Code::InvalidEnvelope,
+            None,
         ),
-        (r#"{"id":1,"method":"x"}"#, Code::InvalidEnvelope),
+        (r#"{"id":1,"method":"x"}"#, Code::InvalidEnvelope, one()),
         (
             r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#,
             Code::InvalidEnvelope,
+            None,
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
             Code::InvalidEnvelope,
+            one(),
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}"#,
             Code::InvalidRequest,
+            one(),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"a","method":"x","params":"x"}"#,
+            Code::InvalidRequest,
+            Some(Id::Text("a".into())),
         ),
     ];
-    for (body, code) in cases {
+    for (body, code, id) in cases {
         assert_eq!(
-            Request::parse(body.as_bytes()).map_err(|f| f.code),
-            Err(code),
+            Request::parse(body.as_bytes()).map_err(|m| (m.fault.code, m.id)),
+            Err((code, id)),
             "{body}"
         );
     }

@@ -4,7 +4,8 @@ use schemars::schema_for;
 use serde_json::Value;
 
 use crate::{
-    Code, Question, SessionUpdate, SetBy, Snapshot, method, thread::TaskThread, turn::TurnParams,
+    Code, Question, SessionUpdate, SetBy, Snapshot, method, plugin, thread::TaskThread,
+    turn::TurnParams,
 };
 
 /// Every exported schema with its file name.
@@ -20,6 +21,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("task-params.json", of::<method::TaskParams>()),
         ("session-params.json", of::<method::SessionParams>()),
         ("receipt.json", of::<method::Receipt>()),
+        ("session-deleted.json", of::<method::SessionDeleted>()),
         ("questions-params.json", of::<method::QuestionsParams>()),
         ("questions.json", of::<method::Questions>()),
         ("answer-params.json", of::<method::AnswerParams>()),
@@ -27,6 +29,14 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("resolved.json", of::<method::Resolved>()),
         ("capabilities.json", of::<method::Capabilities>()),
         ("task-thread.json", of::<TaskThread>()),
+        ("plugin-prepare-params.json", of::<plugin::PrepareParams>()),
+        ("plugin-prepare.json", of::<plugin::PrepareResult>()),
+        ("plugin-collect-params.json", of::<plugin::CollectParams>()),
+        ("plugin-collect.json", of::<plugin::CollectResult>()),
+        ("plugin-export-params.json", of::<plugin::ExportParams>()),
+        ("plugin-export.json", of::<plugin::ExportResult>()),
+        ("plugin-read-params.json", of::<plugin::ReadParams>()),
+        ("plugin-read.json", of::<plugin::ReadResult>()),
     ]
 }
 

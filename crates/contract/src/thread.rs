@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AppThreadKey, ArtifactPath, ArtifactScope, Code, Deliverable, Fault, Millis, Omitted,
+    AppThreadKey, ArtifactPath, ArtifactScope, Code, Deliverable, Fault, Millis, Omitted, Question,
     RequestId, ResultCode, RunId, RuntimeId, SessionKey, Sha256, Usage,
 };
 
@@ -96,7 +96,7 @@ pub struct TaskThread {
     pub thread_id: AppThreadKey,
     /// A name people can type.
     pub name: String,
-    /// What it is about: the first words of the first message.
+    /// What it is about: the first line of the first message, at most 200 characters of it.
     pub title: String,
     /// Where its files land.
     pub workspace_binding: WorkspaceBinding,
@@ -183,7 +183,14 @@ pub struct ContextState {
     /// Files that were seen at the runtime and not taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_omitted: Vec<Omitted>,
+    /// Questions of its runs that were answered or ended otherwise, oldest first: the last
+    /// [`CLOSED_QUESTIONS`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed_questions: Vec<Question>,
 }
+
+/// How many closed questions a thread keeps.
+pub const CLOSED_QUESTIONS: usize = 200;
 
 /// A file that came home and was verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -215,6 +222,28 @@ pub struct Message {
     /// It is an error rather than an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
+    /// What became of the turn that a message of the user asked for. Absent in answers, and in
+    /// records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<TurnState>,
+}
+
+/// What became of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnState {
+    /// It waits for the turn before it, or for a place in the lane.
+    Queued,
+    /// Its run goes on.
+    Running,
+    /// Its run succeeded.
+    Done,
+    /// Its run did not succeed, or it could not be sent.
+    Failed,
+    /// The user stopped its run.
+    Cancelled,
+    /// The user stopped the thread while it waited: it never ran.
+    Dropped,
 }
 
 /// Who spoke.

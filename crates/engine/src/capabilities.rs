@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 
 use threadline_contract::{
     AppThreadKey, Code, Fault, Routing, RuntimeId,
-    method::{self, Capabilities, Probe, Provider, Resolved},
+    method::{self, Capabilities, Probe, Provider, ResolveParams, Resolved},
     routing::Wanted,
 };
 use threadline_runtimes::{Availability, Runtime};
 
-use crate::{Caller, Engine};
+use crate::{Caller, Engine, workdir};
 
 /// A runtime that does not answer a probe in this time is not available.
 const PROBE_TIME: Duration = Duration::from_secs(5);
@@ -117,9 +117,16 @@ impl Engine {
         })
     }
 
-    /// `xworkmate.routing.resolve`.
-    pub async fn resolve(&self, caller: &Caller, routing: &Routing) -> Result<Resolved, Fault> {
-        let id = self.route(caller, None, routing).await?;
+    /// `xworkmate.routing.resolve`: where a turn would run, and whether what else it brings would be
+    /// taken. Nothing is made.
+    pub async fn resolve(
+        &self,
+        caller: &Caller,
+        params: &ResolveParams,
+    ) -> Result<Resolved, Fault> {
+        threadline_artifacts::deliverables::check(&params.deliverables)?;
+        workdir::check(params.working_directory.as_deref(), &self.0.config)?;
+        let id = self.route(caller, None, &params.routing).await?;
         Ok(self.resolved(&id).await)
     }
 

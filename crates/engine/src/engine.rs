@@ -55,7 +55,7 @@ pub(crate) struct Inner {
     leases: Mutex<HashMap<RunId, Lease>>,
     pub(crate) capabilities: Remembered,
     stop: CancellationToken,
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
 }
 
 /// A runtime with the door in front of it.
@@ -94,6 +94,7 @@ impl Engine {
             tasks: TaskTracker::new(),
         }));
         engine.take_up_open_runs().await?;
+        engine.take_up_deletions().await?;
         let keeper = engine.clone();
         engine
             .0

@@ -9,7 +9,7 @@ use threadline_artifacts::{
     ArtifactIdentity, ChangeKind, CollectOptions, Error, Evidence, Omissions, Reader, WorkFolder,
     Workspace,
 };
-use threadline_contract::{Artifact, Code, EmptyReason, Fault, OmitReason, Omitted};
+use threadline_contract::{Artifact, Code, EmptyReason, Fault, OmitReason, Omitted, SessionKey};
 use threadline_files::{Access, atomic};
 use tokio::task::spawn_blocking;
 
@@ -31,6 +31,18 @@ impl LocalWorkspace {
         atomic::create_dir_all(data, Access::Private).map_err(storage_fault)?;
         let workspace = Workspace::open(data)?;
         Ok(Self { workspace })
+    }
+
+    /// Makes the session's folder its own. Can be repeated.
+    pub async fn reserve(&self, session: &SessionKey) -> Result<(), Fault> {
+        let (workspace, session) = (self.workspace.clone(), session.clone());
+        off_thread(move || workspace.reserve(&session).map_err(not_prepared)).await
+    }
+
+    /// Removes the session's folder with everything in it, unless it is another's. Can be repeated.
+    pub async fn forget(&self, session: &SessionKey) -> Result<(), Fault> {
+        let (workspace, session) = (self.workspace.clone(), session.clone());
+        off_thread(move || Ok(workspace.forget(&session).map(drop)?)).await
     }
 
     /// Makes the run's scope and the session's work folder, puts the attachments in place, and then

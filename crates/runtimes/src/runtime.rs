@@ -36,6 +36,18 @@ pub trait Runtime: Send + Sync + 'static {
     /// belongs to another thread. After the mapping is made, the mapping alone is read.
     fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey;
 
+    /// Makes the session's folder its own, before its first turn is admitted: `CONFLICT` when
+    /// another session's key leads to the same folder. Can be repeated.
+    fn reserve<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>>;
+
+    /// Removes everything of a session for good: its folders, and the records of its runs, all of
+    /// which have ended. A folder of the user's own is not touched. Can be repeated.
+    fn forget<'a>(
+        &'a self,
+        session: &'a SessionKey,
+        runs: &'a [RunId],
+    ) -> Pending<'a, Result<(), Fault>>;
+
     /// Makes the run's scope and the session's work folder, lists the work folder as it is before
     /// this turn, and puts the attachments in place. Can be repeated.
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>>;
@@ -180,6 +192,12 @@ pub struct Frame {
 pub enum Update {
     /// Text to append.
     Text(String),
+    /// Only so many characters of the text so far stand: a message was cut off in its middle, and is
+    /// said anew.
+    Reset {
+        /// How many, in Unicode code points over all texts of the run.
+        keep: u64,
+    },
     /// A step began, went on or ended.
     Step(Step),
     /// It waits for a person.

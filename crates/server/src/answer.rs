@@ -20,10 +20,15 @@ impl From<Fault> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let status =
-            StatusCode::from_u16(self.0.code.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        (status, json(&rpc::failure(None, &self.0))).into_response()
+        refused(None, &self.0)
     }
+}
+
+/// A fault as a JSON-RPC error, with the HTTP status of its code.
+pub(crate) fn refused(id: Option<&rpc::Id>, fault: &Fault) -> Response {
+    let status =
+        StatusCode::from_u16(fault.code.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, json(&rpc::failure(id, fault))).into_response()
 }
 
 /// A query string, refused with a code when it is not what it should be.

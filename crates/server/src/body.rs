@@ -3,17 +3,20 @@
 use std::time::Duration;
 
 use axum::{
-    body::Body,
-    extract::Request as HttpRequest,
-    http::{HeaderMap, Method, header},
+    BoxError,
+    http::{HeaderMap, Method, Request as HttpRequest, header},
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use threadline_contract::{Code, Fault, rpc::Request};
+use hyper::body::Body;
+use threadline_contract::{
+    Code, Fault,
+    rpc::{Malformed, Request},
+};
 use tokio::sync::Semaphore;
 
-use crate::Refusal;
+use crate::{Refusal, answer::refused};
 
 /// Bytes that a request body may have: 25 MiB of attachments in base64, and room.
 pub const BODY_BYTES: usize = 40 << 20;
@@ -24,9 +27,12 @@ const BODY_TIME: Duration = Duration::from_secs(120);
 /// Large bodies are read a few at a time, so that many at once cannot take all memory.
 static LARGE_BODIES: Semaphore = Semaphore::const_new(3);
 
-/// Reads a request, or gives the answer that refuses it. What is wrong with the envelope itself is
-/// said by the HTTP status; what is wrong later has the request's id.
-pub async fn request(request: HttpRequest) -> Result<(HeaderMap, Request), Response> {
+/// Reads a request, or gives the answer that refuses it: with the HTTP status of what is wrong with
+/// the envelope, and under the request's id where that could be read.
+pub async fn request<B>(request: HttpRequest<B>) -> Result<(HeaderMap, Request), Response>
+where
+    B: Body<Error: Into<BoxError>>,
+{
     let (parts, body) = request.into_parts();
     if parts.method != Method::POST {
         let fault = Fault::new(
@@ -35,14 +41,17 @@ pub async fn request(request: HttpRequest) -> Result<(HeaderMap, Request), Respo
         );
         return Err(([(header::ALLOW, "POST")], Refusal(fault)).into_response());
     }
-    let bytes = read(&parts.headers, body).await;
+    let bytes = read(&parts.headers, body).await.map_err(Malformed::from);
     match bytes.and_then(|bytes| Request::parse(&bytes)) {
         Ok(request) => Ok((parts.headers, request)),
-        Err(fault) => Err(Refusal(fault).into_response()),
+        Err(Malformed { id, fault }) => Err(refused(id.as_ref(), &fault)),
     }
 }
 
-async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Fault> {
+async fn read<B>(headers: &HeaderMap, body: B) -> Result<Bytes, Fault>
+where
+    B: Body<Error: Into<BoxError>>,
+{
     let length = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());

@@ -29,9 +29,14 @@ pub(crate) async fn dispatch(
                 .close_session(caller, &read::<SessionParams>(params)?.session_id)
                 .await?,
         ),
+        method::DELETE => value(
+            engine
+                .delete_session(caller, &read::<SessionParams>(params)?.session_id)
+                .await?,
+        ),
         method::ROUTING_RESOLVE => value(
             engine
-                .resolve(caller, &read::<ResolveParams>(params)?.routing)
+                .resolve(caller, &read::<ResolveParams>(params)?)
                 .await?,
         ),
         method::TASKS_GET => value(engine.task(caller, &read::<TaskParams>(params)?).await?),

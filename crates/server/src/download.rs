@@ -35,7 +35,7 @@ pub(crate) async fn handle(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let (Some(reference), Some(expires)) = (link.reference, link.t.and_then(|t| t.parse().ok()))
+    let (Some(reference), Some(expires)) = (link.reference, link.t.as_deref().and_then(expiry))
     else {
         return Err(Fault::invalid("The link needs `ref` and a number in `t`.").into());
     };
@@ -44,6 +44,11 @@ pub(crate) async fn handle(
         .open_link(&caller, &reference, expires)
         .await?;
     respond(download, &headers, method == Method::HEAD)
+}
+
+/// The expiry, spelled as we spell it: a link has one form.
+fn expiry(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|t: &i64| t.to_string() == text)
 }
 
 fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<Response, Refusal> {

@@ -140,6 +140,11 @@ impl Bus {
         }
     }
 
+    /// Ends the subscriptions of a stream that is gone.
+    pub(crate) fn end(&self, stream: &StreamId) {
+        self.topics().by_stream.remove(stream);
+    }
+
     /// Ends every subscription.
     pub(crate) fn close(&self) {
         let mut topics = self.topics();

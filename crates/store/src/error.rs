@@ -47,6 +47,15 @@ pub enum StoreError {
     /// The database cannot be written.
     #[error("the database cannot be written")]
     ReadOnly(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// The database is damaged: its own pages do not make sense.
+    #[error("the database{} is damaged", file.as_ref().map(|f| format!(" {f}")).unwrap_or_default())]
+    Damaged {
+        /// The file, where it is one of ours.
+        file: Option<Arc<str>>,
+        /// What the database said.
+        #[source]
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
     /// A stored value cannot be read back; the text says which.
     #[error("a stored value cannot be read: {0}")]
     Corrupt(String),
@@ -59,6 +68,17 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Names the file that is damaged, which whoever found it could not know.
+    pub(crate) fn in_file(self, name: Option<&Arc<str>>) -> Self {
+        match self {
+            Self::Damaged { file: None, source } => Self::Damaged {
+                file: name.cloned(),
+                source,
+            },
+            other => other,
+        }
+    }
+
     pub(crate) fn corrupt(what: &str, why: impl std::fmt::Display) -> Self {
         Self::Corrupt(format!("{what}: {why}"))
     }
@@ -86,7 +106,10 @@ impl From<sqlx::Error> for StoreError {
             Kind::Unreachable => Self::Unreachable(Arc::new(e)),
             Kind::Full => Self::Full(Arc::new(e)),
             Kind::ReadOnly => Self::ReadOnly(Arc::new(e)),
-            Kind::Corrupt => Self::corrupt("the database", e),
+            Kind::Damaged => Self::Damaged {
+                file: None,
+                source: Arc::new(e),
+            },
             Kind::Invalid => Self::Invalid(e.to_string()),
             Kind::Other => Self::Database(Arc::new(e)),
         }
@@ -98,7 +121,7 @@ enum Kind {
     Unreachable,
     Full,
     ReadOnly,
-    Corrupt,
+    Damaged,
     Invalid,
     Other,
 }
@@ -111,7 +134,7 @@ fn kind_of(code: &str) -> Kind {
             "53100" => Kind::Full,
             "25006" => Kind::ReadOnly,
             "22021" | "54000" => Kind::Invalid,
-            "XX001" | "XX002" => Kind::Corrupt,
+            "XX001" | "XX002" => Kind::Damaged,
             "53300" | "57P01" | "57P02" | "57P03" | "3D000" | "28000" | "28P01" => {
                 Kind::Unreachable
             }
@@ -119,10 +142,15 @@ fn kind_of(code: &str) -> Kind {
             _ => Kind::Other,
         };
     }
+    // A page that ends early: the file was cut off.
+    const SHORT_READ: &str = "522";
+    if code == SHORT_READ {
+        return Kind::Damaged;
+    }
     match code.parse::<i64>().map(|n| n & 0xff) {
         Ok(13) => Kind::Full,
         Ok(8) => Kind::ReadOnly,
-        Ok(11 | 26) => Kind::Corrupt,
+        Ok(11 | 26) => Kind::Damaged,
         Ok(14) => Kind::Unreachable,
         Ok(18) => Kind::Invalid,
         _ => Kind::Other,
@@ -167,6 +195,7 @@ impl From<StoreError> for Fault {
             StoreError::Unreachable(_)
                 | StoreError::Full(_)
                 | StoreError::ReadOnly(_)
+                | StoreError::Damaged { .. }
                 | StoreError::Corrupt(_)
                 | StoreError::Database(_)
         ) {
@@ -215,7 +244,23 @@ impl From<StoreError> for Fault {
                 Code::ShuttingDown,
                 "The server is stopping. Send the same request again when it is back.",
             ),
-            StoreError::Corrupt(_) | StoreError::Database(_) => return Self::internal(),
+            StoreError::Damaged {
+                file: Some(file), ..
+            } => {
+                let sentence = format!(
+                    "The database {file} is damaged. Stop Threadline, keep a copy of the file, and put a back-up in its place; without one, move it away to begin with an empty one."
+                );
+                return Self::new(Code::DatabaseDamaged, sentence).with("file", &*file);
+            }
+            StoreError::Damaged { file: None, .. } => (
+                Code::DatabaseDamaged,
+                "The database says that its data is damaged. Its server's log says more; restore it from a back-up.",
+            ),
+            StoreError::Corrupt(_) => (
+                Code::DatabaseDamaged,
+                "The database holds something that Threadline did not write so. The log says what; put a back-up in its place.",
+            ),
+            StoreError::Database(_) => return Self::internal(),
         };
         Self::new(code, message)
     }

@@ -11,9 +11,11 @@ fn codes_of_both_databases_are_read() {
         ("264", Kind::ReadOnly),
         ("1544", Kind::ReadOnly),
         ("25006", Kind::ReadOnly),
-        ("11", Kind::Corrupt),
-        ("267", Kind::Corrupt),
-        ("26", Kind::Corrupt),
+        ("11", Kind::Damaged),
+        ("267", Kind::Damaged),
+        ("26", Kind::Damaged),
+        ("522", Kind::Damaged),
+        ("10", Kind::Other),
         ("14", Kind::Unreachable),
         ("08006", Kind::Unreachable),
         ("57P03", Kind::Unreachable),
@@ -46,7 +48,21 @@ fn every_failure_has_its_code_and_a_sentence_without_the_cause() {
         (StoreError::ReadOnly(cause()), Code::StorageReadOnly),
         (
             StoreError::Corrupt("secret path".to_owned()),
-            Code::Internal,
+            Code::DatabaseDamaged,
+        ),
+        (
+            StoreError::Damaged {
+                file: None,
+                source: cause(),
+            },
+            Code::DatabaseDamaged,
+        ),
+        (
+            StoreError::Damaged {
+                file: Some("/data/threadline.db".into()),
+                source: cause(),
+            },
+            Code::DatabaseDamaged,
         ),
         (StoreError::Closed, Code::ShuttingDown),
         (

@@ -29,6 +29,13 @@ impl Heads {
         self.work.insert(stream.clone(), last);
     }
 
+    /// The stream is gone. Should that be rolled back, the table says where it stands.
+    pub(crate) fn remove(&mut self, stream: &StreamId) {
+        for layer in [&mut self.work, &mut self.batch, &mut self.committed] {
+            layer.remove(stream);
+        }
+    }
+
     /// The current piece of work will be part of the batch.
     pub(crate) fn keep_work(&mut self) {
         self.batch.extend(self.work.drain());

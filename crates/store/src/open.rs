@@ -29,6 +29,8 @@ pub struct Store {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) pools: Pools,
+    /// The file, where the database is one.
+    file: Option<Arc<str>>,
     pub(crate) bus: Arc<Bus>,
 }
 
@@ -45,7 +47,7 @@ macro_rules! read {
             $crate::open::Pools::Sqlite { read: $db, .. } => $body,
             $crate::open::Pools::Postgres($db) => $body,
         }
-        .map_err($crate::StoreError::from)
+        .map_err(|e| $store.failed(e.into()))
     };
 }
 pub(crate) use read;
@@ -71,11 +73,16 @@ impl Store {
     pub async fn open(config: StoreConfig) -> Result<Self> {
         let dialect = Dialect::of_url(&config.url).ok_or(StoreError::BadUrl)?;
         let bus = Arc::new(Bus::default());
+        let file: Option<Arc<str>> = config.url.strip_prefix("sqlite:").map(|rest| {
+            let path = rest.split('?').next().unwrap_or(rest);
+            path.strip_prefix("//").unwrap_or(path).into()
+        });
         let pools = match dialect {
-            Dialect::Sqlite => open_sqlite(&config, &bus).await?,
-            Dialect::Postgres => Pools::Postgres(open_postgres(&config).await?),
+            Dialect::Sqlite => open_sqlite(&config, &bus).await,
+            Dialect::Postgres => open_postgres(&config).await.map(Pools::Postgres),
         };
-        let inner = Arc::new(Inner { pools, bus });
+        let pools = pools.map_err(|e| e.in_file(file.as_ref()))?;
+        let inner = Arc::new(Inner { pools, file, bus });
         if let Pools::Postgres(pool) = &inner.pools {
             tokio::spawn(listen::listen(pool.clone(), Arc::downgrade(&inner)));
         }
@@ -117,14 +124,18 @@ impl Store {
     pub async fn damage(&self) -> Result<Vec<String>> {
         match self.pools() {
             Pools::Sqlite { read, .. } => {
-                let told: Vec<String> = sqlx::query_scalar("pragma quick_check(20)")
-                    .fetch_all(read)
-                    .await?;
+                let told = sqlx::query_scalar("pragma quick_check(20)").fetch_all(read);
+                let told: Vec<String> = told.await.map_err(|e| self.failed(e.into()))?;
                 Ok(told.into_iter().filter(|line| line != "ok").collect())
             }
             // Its server checks its own pages as it reads them.
             Pools::Postgres(_) => Ok(Vec::new()),
         }
+    }
+
+    /// An error with what the store knows about it.
+    pub(crate) fn failed(&self, e: StoreError) -> StoreError {
+        e.in_file(self.inner.file.as_ref())
     }
 
     pub(crate) fn pools(&self) -> &Pools {
@@ -143,7 +154,7 @@ impl Store {
         T: Send + 'static,
     {
         match self.pools() {
-            Pools::Sqlite { writer, .. } => writer.run(work).await,
+            Pools::Sqlite { writer, .. } => writer.run(work).await.map_err(|e| self.failed(e)),
             Pools::Postgres(pool) => {
                 let (pool, bus) = (pool.clone(), Arc::clone(&self.inner.bus));
                 // A task of its own: a caller that goes away between commit and bell must not
@@ -173,7 +184,8 @@ impl Store {
         events: Vec<NewEvent>,
     ) -> Result<Appended> {
         if let Pools::Sqlite { writer, .. } = self.pools() {
-            return writer.append(stream, fence, events).await;
+            let appended = writer.append(stream, fence, events).await;
+            return appended.map_err(|e| self.failed(e));
         }
         self.write(move |tx| {
             Box::pin(async move {
@@ -198,6 +210,8 @@ async fn open_sqlite(config: &StoreConfig, bus: &Arc<Bus>) -> Result<Pools> {
         // Pages, about 16 MB: folding the log into the file costs two more syncs each time.
         .pragma("wal_autocheckpoint", "4000")
         .pragma("journal_size_limit", "67108864")
+        // What is deleted is overwritten, not only unlinked.
+        .pragma("secure_delete", "on")
         .disable_statement_logging();
     make_private(options.get_filename())?;
     let mut conn = options.clone().connect().await?;

@@ -256,6 +256,7 @@ async fn admit(tx: &mut Tx, new: NewRun, events: Vec<NewEvent>) -> Result<Admitt
             return Ok(Admitted::Same(row.try_into()?));
         }
     }
+    tx.stays(&new.account, &new.thread).await?;
     let runtime = new.runtime.to_string();
     let lease = new.lease.as_ref();
     let row: RunRow = on!(tx, |c| sqlx::query_as(sql::ADD_RUN)

@@ -128,6 +128,7 @@ impl Store {
         let runtime = new.runtime.to_string();
         self.write(move |tx| {
             Box::pin(async move {
+                tx.stays(&new.account, &new.thread).await?;
                 let made: Option<SessionRow> = on!(tx, |c| sqlx::query_as(sql::BIND_SESSION)
                     .bind(new.account.as_str())
                     .bind(new.thread.as_str())

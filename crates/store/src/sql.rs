@@ -153,6 +153,20 @@ common {
     ARTIFACT = "select a.path, a.size, a.sha256, a.content_type from runs r join artifacts a on a.run = r.id \
         where r.id = $2 and r.account = $1 and a.path_digest = $3 and a.path = $4";
 
+    ASK_DELETION = "insert into deletions (account, thread, node, asked_at) values ($1, $2, $3, $4) on conflict do nothing";
+    DELETION = "select 1 from deletions where account = $1 and thread = $2";
+    // The wishes that are under way are few.
+    DELETIONS = "select account, thread from deletions where node = $1 order by asked_at";
+    OPEN_RUN_OF_THREAD = "select 1 from runs where account = $1 and thread = $2 and phase <> 'closed' limit 1";
+    DELETE_EVENTS = "delete from events where stream = $1 and seq in (select seq from events where stream = $1 order by seq limit $2)";
+    DELETE_ARTIFACTS = "delete from artifacts where run in (select id from runs where account = $1 and thread = $2)";
+    DELETE_QUESTIONS = "delete from questions where account = $1 and thread = $2";
+    DELETE_TURNS = "delete from turns where run in (select id from runs where account = $1 and thread = $2)";
+    DELETE_REQUESTS = "delete from requests where account = $1 and thread = $2";
+    DELETE_RUNS = "delete from runs where account = $1 and thread = $2";
+    DELETE_SESSIONS = "delete from sessions where account = $1 and thread = $2";
+    DELETE_DELETION = "delete from deletions where account = $1 and thread = $2";
+
     ADD_SIGNING_KEY = "insert into signing_keys (kid, secret, created_at) values ($1, $2, $3)";
     SIGNING_KEYS = "select kid, secret, created_at, retired_at from signing_keys order by created_at desc, kid desc";
     RETIRE_SIGNING_KEY = "update signing_keys set retired_at = coalesce(retired_at, $2) where kid = $1";
@@ -189,6 +203,7 @@ sqlite {
 postgres {
     NEXT_NUMBERS = "insert into streams (stream, last_seq) values ($1, $2) \
         on conflict (stream) do update set last_seq = streams.last_seq + excluded.last_seq returning last_seq";
+    DELETE_STREAM = "delete from streams where stream = $1";
     NOTIFY = "select pg_notify('threadline_events', $1)";
 }
 }

@@ -21,7 +21,7 @@ use super::{
 use crate::{Engine, attachments};
 
 /// Why a driver stops before its run is closed.
-pub(super) enum Halt {
+pub(crate) enum Halt {
     /// Another node has the lease now.
     Fenced,
     /// The server is stopping; the next start goes on.

@@ -136,7 +136,11 @@ impl Driver<'_> {
                     self.withdraw(&question, "the agent no longer asks").await?;
                 }
             }
-            Update::Text(_) | Update::Step(_) | Update::Note(_) | Update::Usage(_) => {}
+            Update::Text(_)
+            | Update::Reset { .. }
+            | Update::Step(_)
+            | Update::Note(_)
+            | Update::Usage(_) => {}
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ mod end;
 mod follow;
 pub(crate) mod kept;
 pub(crate) mod lane;
-mod patience;
+pub(crate) mod patience;
 mod phase;
 pub(crate) mod update;
 pub(crate) mod view;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::drive::Halt;
 use crate::Engine;
 
-pub(super) struct Patience {
+pub(crate) struct Patience {
     next: Duration,
     longest: Duration,
 }
 
 impl Patience {
-    pub(super) fn new(first_ms: u64, longest_s: u64) -> Self {
+    pub(crate) fn new(first_ms: u64, longest_s: u64) -> Self {
         Self {
             next: Duration::from_millis(first_ms),
             longest: Duration::from_secs(longest_s),
@@ -19,7 +19,7 @@ impl Patience {
     }
 
     /// Waits, unless the server is stopping.
-    pub(super) async fn wait(&mut self, engine: &Engine) -> Result<(), Halt> {
+    pub(crate) async fn wait(&mut self, engine: &Engine) -> Result<(), Halt> {
         let pause = tokio::time::sleep(self.next);
         self.next = (self.next * 2).min(self.longest);
         engine

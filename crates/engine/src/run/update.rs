@@ -37,6 +37,10 @@ pub(crate) fn of_frame(frame: &Frame, thread: &AppThreadKey, run: &RunId) -> Opt
             text: Some(text.clone()),
             ..make(UpdateKind::Delta, "delta")
         },
+        Update::Reset { keep } => SessionUpdate {
+            keep: Some(*keep),
+            ..make(UpdateKind::Delta, "delta.reset")
+        },
         Update::Step(step) => SessionUpdate {
             step: Some(step.clone()),
             ..make(UpdateKind::Task, "task.step")

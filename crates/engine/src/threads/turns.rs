@@ -69,8 +69,7 @@ impl Engine {
             return Ok(TurnAnswer::Unavailable(Box::new(resolved)));
         }
         let files = attachments::verify(&turn.attachments)?;
-        threadline_artifacts::deliverables::check(&turn.deliverables)
-            .map_err(|e| Fault::invalid(format!("{e}.")))?;
+        threadline_artifacts::deliverables::check(&turn.deliverables)?;
         let session = self.session_for(caller, &turn, &runtime, continues).await?;
 
         let run = RunId::fresh();
@@ -189,6 +188,10 @@ impl Engine {
             let session_key = known
                 .clone()
                 .unwrap_or_else(|| lane.runtime.new_session_key(&turn.thread, twin));
+            if known.is_none() {
+                // Told now rather than by a run that was accepted: another's folder stays another's.
+                lane.runtime.reserve(&session_key).await?;
+            }
             let new = NewSession {
                 account: caller.account.clone(),
                 thread: turn.thread.clone(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use threadline_contract::Usage;
 
 /// Bytes that one answer may have. More is a model gone wild.
-const LONGEST: usize = 16 * 1024 * 1024;
+pub(super) const LONGEST: usize = 16 * 1024 * 1024;
 
 /// The body of a request.
 #[derive(Serialize)]

@@ -116,9 +116,13 @@ fn summary(plan: &TurnPlan) -> String {
         Some(_) => format!(" in {APART}"),
         None => String::new(),
     };
-    let most = words.counted.first().map_or(String::new(), |most| {
-        format!(" The most frequent is “{}”.", most.word)
-    });
+    let most = match words.counted.as_slice() {
+        [most, next, ..] if most.count > next.count => {
+            format!(" The most frequent is “{}”.", most.word)
+        }
+        [first, _, ..] if first.count == 1 => " Each occurs once.".to_owned(),
+        _ => String::new(),
+    };
     format!(
         "I made notes.md, words.csv and words.svg{folder} from your {} ({} different).{most} \
          With a model configured, I would do what you asked instead.",

@@ -22,7 +22,7 @@ mod tools;
 use std::sync::Arc;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, QuestionId, RuntimeId, SessionKey, method::DEMONSTRATION,
+    AppThreadKey, Code, Fault, QuestionId, RunId, RuntimeId, SessionKey, method::DEMONSTRATION,
 };
 use threadline_files::Durability;
 use tokio::sync::watch;
@@ -108,6 +108,21 @@ impl Runtime for Builtin {
             // Cannot fail: the key is not blank, and a thread's key leaves room for the rest.
             _ => SessionKey::new(format!("{key}-{twin}")).unwrap_or(key),
         }
+    }
+
+    fn reserve<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(self.shared.config.workspace.reserve(session))
+    }
+
+    fn forget<'a>(
+        &'a self,
+        session: &'a SessionKey,
+        runs: &'a [RunId],
+    ) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async move {
+            self.shared.config.workspace.forget(session).await?;
+            self.runs.forget(session, runs).await
+        })
     }
 
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {

@@ -1,26 +1,30 @@
 //! One OpenAI-compatible endpoint: asking it, hearing it, and saying what went wrong with it.
 
-use std::{error::Error as _, pin::Pin, time::Duration};
+use std::{collections::VecDeque, error::Error as _, pin::Pin, time::Duration};
 
 use bytes::Bytes;
-use eventsource_stream::{Event, EventStreamError, Eventsource as _};
 use futures_util::{Stream, StreamExt as _};
 use reqwest::{
     Client, Response, StatusCode, Url,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect::Policy,
 };
-use threadline_contract::{Code, Fault};
+use threadline_contract::{
+    Code, Fault,
+    sse::{Frame, Parser},
+};
 use tokio::time::timeout;
 
 use super::{
-    chat::{Piece, TooLong},
+    chat::{self, Piece, TooLong},
     config::{Limits, ModelConfig},
 };
 
 /// Bytes of an error's body that are read, and characters that are shown.
 const BODY_READ: usize = 64 * 1024;
 const BODY_SHOWN: usize = 400;
+/// Bytes that one event may have: an answer of the greatest length, spelled as JSON.
+const LONGEST: usize = 2 * chat::LONGEST;
 /// The longest pause that an endpoint can ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -121,8 +125,13 @@ impl Model {
             let whole = response.bytes_stream().map(|chunk| chunk.map_err(broken));
             return Ok(Pieces::Whole(Box::pin(whole), silence));
         }
-        let events = response.bytes_stream().eventsource();
-        Ok(Pieces::Stream(Box::pin(events), silence))
+        let chunks = response.bytes_stream().map(|chunk| chunk.map_err(broken));
+        let events = Events {
+            chunks: Box::pin(chunks),
+            parser: Parser::new(LONGEST),
+            ready: VecDeque::new(),
+        };
+        Ok(Pieces::Stream(events, silence))
     }
 
     fn unreachable(&self, error: reqwest::Error) -> Trouble {
@@ -166,8 +175,35 @@ impl Model {
     }
 }
 
-type Events = Pin<Box<dyn Stream<Item = Result<Event, EventStreamError<reqwest::Error>>> + Send>>;
 type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, Trouble>> + Send>>;
+
+/// The events of a stream.
+pub(super) struct Events {
+    chunks: Chunks,
+    parser: Parser,
+    ready: VecDeque<Frame>,
+}
+
+impl Events {
+    /// The data of the next one; `None` at the end. Dropping this future loses nothing.
+    async fn next(&mut self) -> Result<Option<String>, Trouble> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Ok(Some(frame.data));
+            }
+            match self.chunks.next().await {
+                Some(chunk) => {
+                    let fed = self.parser.feed(&chunk?, &mut self.ready);
+                    fed.map_err(|_| Trouble::TooLong)?;
+                }
+                None => {
+                    self.parser.end(&mut self.ready);
+                    return Ok(self.ready.pop_front().map(|frame| frame.data));
+                }
+            }
+        }
+    }
+}
 
 /// An answer as it comes. Dropping it ends the request.
 pub(super) enum Pieces {
@@ -186,17 +222,13 @@ impl Pieces {
             Self::Over => return Ok(None),
             Self::Stream(events, silence) => {
                 let next = timeout(*silence, events.next()).await;
-                match next.map_err(|_| Trouble::Silent(*silence))? {
+                match next.map_err(|_| Trouble::Silent(*silence))?? {
                     None => return Ok(None),
-                    Some(Ok(event)) if event.data.trim() == "[DONE]" => {
+                    Some(data) if data.trim() == "[DONE]" => {
                         *self = Self::Over;
                         return Ok(None);
                     }
-                    Some(Ok(event)) => event.data,
-                    Some(Err(EventStreamError::Transport(e))) => return Err(broken(e)),
-                    Some(Err(_)) => {
-                        return Err(Trouble::NotUnderstood("not an event stream".into()));
-                    }
+                    Some(data) => data,
                 }
             }
             Self::Whole(chunks, silence) => {
@@ -207,7 +239,7 @@ impl Pieces {
                     .map_err(|_| Trouble::Silent(silence))?
                 {
                     body.extend_from_slice(&chunk?);
-                    if body.len() > 4 * 1024 * 1024 {
+                    if body.len() > LONGEST {
                         return Err(Trouble::TooLong);
                     }
                 }
@@ -300,7 +332,7 @@ impl Trouble {
             Self::NotUnderstood(what) => {
                 format!("answered something that is not the chat-completions protocol ({what})")
             }
-            Self::TooLong => "gave an answer without end".into(),
+            Self::TooLong => format!("gave an answer of more than {} MiB", chat::LONGEST >> 20),
         }
     }
 

@@ -114,8 +114,10 @@ pub(super) struct Past {
     /// Files that the run wrote, each once, in order.
     pub(super) wrote: Vec<String>,
     pub(super) usage: Option<Usage>,
-    /// Text was shown already.
-    pub(super) spoke: bool,
+    /// How many characters of text were shown.
+    pub(super) shown: u64,
+    /// How many of them belong to whole messages.
+    pub(super) whole: u64,
     pub(super) cancel_asked: bool,
     pub(super) ended: Option<End>,
 }
@@ -145,7 +147,8 @@ impl Past {
 
     fn show(&mut self, update: &Update, fact: Option<&Fact>) {
         match update {
-            Update::Text(_) => self.spoke = true,
+            Update::Text(text) => self.shown += text.chars().count() as u64,
+            Update::Reset { keep } => self.shown = *keep,
             Update::Step(step) if step.state == StepState::Running => {
                 self.started.insert(step.step_id.clone());
             }
@@ -170,6 +173,7 @@ impl Past {
             Fact::Said(said) => {
                 self.usage = sum(self.usage, said.usage);
                 self.said.push(said);
+                self.whole = self.shown;
             }
             Fact::Asked { .. } => {}
             Fact::Ran(ran) => {

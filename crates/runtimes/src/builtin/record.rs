@@ -7,7 +7,9 @@ use std::{
 };
 
 use threadline_contract::{Code, Fault};
-use threadline_files::{Access, Durability, Journal, JournalError, JournalReader, Reason, atomic};
+use threadline_files::{
+    Access, Durability, Journal, JournalError, JournalReader, Reason, Root, atomic,
+};
 use tokio::{sync::watch, task::spawn_blocking};
 
 use super::past::{Entry, Fact, Past};
@@ -140,6 +142,35 @@ pub(super) fn read(path: &Path) -> Result<Option<Past>, JournalError> {
         past.apply(record?.value);
     }
     Ok(Some(past))
+}
+
+/// Removes a journal. Blocks.
+pub(super) fn remove(path: &Path) -> threadline_files::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
+    gone(Root::open(folder).and_then(|root| root.remove_file(name)))
+}
+
+/// Removes a folder of journals if nothing is left in it. Blocks.
+pub(super) fn remove_empty(folder: &Path) -> threadline_files::Result<()> {
+    let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else {
+        return Ok(());
+    };
+    gone(Root::open(above).and_then(|root| {
+        if root.entries(name)?.is_empty() {
+            root.remove_dir_all(name)?;
+        }
+        Ok(())
+    }))
+}
+
+/// What is not there has been removed.
+fn gone(removed: threadline_files::Result<()>) -> threadline_files::Result<()> {
+    match removed {
+        Err(e) if e.reason() == Reason::NotFound => Ok(()),
+        done => done,
+    }
 }
 
 /// The writer before us may be a task of ours that is just going away.

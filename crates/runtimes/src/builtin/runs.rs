@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use threadline_contract::{Code, Fault, Millis, scope::segment};
+use threadline_contract::{Code, Fault, Millis, RunId, SessionKey, scope::segment};
 use threadline_files::{Durability, JournalError};
 use tokio::{
     sync::OnceCell,
@@ -173,6 +173,30 @@ impl Runs {
         let path = self.path(run);
         let record = Arc::new(blocking(move || Record::open(&path)).await?);
         record.write(Entry::CancelAsked, Durability::Now).await
+    }
+
+    /// Removes the journals of runs that have ended, and their folder when it is empty then. One that
+    /// another session's run of the same name wrote stays.
+    pub(super) async fn forget(&self, session: &SessionKey, runs: &[RunId]) -> Result<(), Fault> {
+        for run in runs {
+            let run = RunRef {
+                session: session.clone(),
+                run: run.clone(),
+            };
+            // A damaged one tells nothing, and lies where only this run's can lie.
+            match self.read(&run).await {
+                Err(fault) if fault.code != Code::RunLost => {
+                    tracing::warn!(%fault, "a journal is not this run's and stays");
+                    continue;
+                }
+                Ok(None) => continue,
+                _ => {}
+            }
+            let path = self.path(&run);
+            blocking(move || Ok(record::remove(&path)?)).await?;
+        }
+        let folder = self.shared.config.records.join(segment(session.as_str()));
+        blocking(move || Ok(record::remove_empty(&folder)?)).await
     }
 
     /// Interrupts every run, as a kill would: they go on when they are followed again.

@@ -25,6 +25,25 @@ fn step(number: u32, title: &str, state: StepState) -> Update {
 }
 
 #[tokio::test]
+async fn it_names_a_most_frequent_word_only_where_there_is_one() {
+    let said = [
+        ("one two three", " Each occurs once."),
+        ("one one two", " The most frequent is “one”."),
+        ("one one two two", ""),
+        ("word", ""),
+    ];
+    for (prompt, most) in said {
+        let world = World::new();
+        let (_, end) = finish(&world.builtin(), &plan("run-1", prompt)).await;
+        let text = end.text.unwrap();
+        let told = text.split_once(").").unwrap().1;
+        let told =
+            told.strip_suffix(" With a model configured, I would do what you asked instead.");
+        assert_eq!(told, Some(most), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn the_demonstration_says_so_and_makes_three_files_from_the_users_words() {
     let mut world = World::new();
     world.config.looking = Looking::Told(Found {

@@ -87,16 +87,73 @@ async fn a_cut_stream_is_asked_for_again_and_half_a_message_is_no_answer() {
     let prompt = "[[slow 50]] [[drop 1]] [[say one two three four five]]";
     let (frames, end) = finish(&world.builtin(), &plan("run-1", prompt)).await;
     assert_eq!(end, completed("one two three four five", &[]));
-    let texts: String = frames
-        .iter()
-        .filter_map(|f| match &f.update {
-            Update::Text(text) => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
-    assert!(texts.starts_with("one "), "{texts}");
-    assert!(texts.ends_with("\n\none two three four five"), "{texts}");
+    // The half that was shown is taken back before it is said anew.
+    let texts = frames.iter().filter_map(|f| match &f.update {
+        Update::Text(text) => Some(text.clone()),
+        Update::Reset { keep } => Some(format!("<keep {keep}>")),
+        _ => None,
+    });
+    let texts: String = texts.collect();
+    let (half, whole) = texts.split_once("<keep 0>").unwrap();
+    assert!(half.starts_with("one ") && half.len() < 23, "{half}");
+    assert_eq!(whole, "one two three four five");
     assert_eq!(notes(&frames).len(), 1);
+}
+
+/// An endpoint that answers with one event of so many bytes, in small pieces.
+async fn one_long_line(world: &mut World, bytes: usize) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    world.config.model.as_mut().unwrap().url =
+        format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut request = vec![0; 1 << 20];
+                let _ = socket.read(&mut request).await;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: {\"choices\":[{\"finish_reason\":\"stop\",\"delta\":{\"content\":\"";
+                let _ = socket.write_all(head.as_bytes()).await;
+                for _ in 0..bytes / 4096 {
+                    if socket.write_all(&[b'x'; 4096]).await.is_err() {
+                        return;
+                    }
+                }
+                let _ = socket.write_all(b"\"}}]}\n\ndata: [DONE]\n\n").await;
+            });
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_very_long_line_is_read_in_one_pass() {
+    let mut world = World::with_model("no-usage").await;
+    one_long_line(&mut world, 9 << 20).await;
+    let since = std::time::Instant::now();
+    let (frames, end) = finish(&world.builtin(), &plan("run-1", "hello")).await;
+    assert_eq!(end.text.map(|t| t.len()), Some(9 << 20));
+    let longest = frames.iter().filter_map(|f| match &f.update {
+        Update::Text(text) => Some(text.len()),
+        _ => None,
+    });
+    assert_eq!(longest.max(), Some(32 << 10));
+    // Looking at the whole line again with every piece would take minutes.
+    assert!(
+        since.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        since.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_line_without_end_is_refused() {
+    let mut world = World::with_model("no-usage").await;
+    one_long_line(&mut world, 40 << 20).await;
+    let (_, end) = finish(&world.builtin(), &plan("run-1", "hello")).await;
+    let message = format!(
+        "The model no-usage at {} gave an answer of more than 16 MiB.",
+        host(&world)
+    );
+    assert_eq!(end, failed(Code::ModelFailed, message));
 }
 
 #[tokio::test]

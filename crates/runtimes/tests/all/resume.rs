@@ -70,6 +70,24 @@ fn told(frames: &[Frame]) -> Vec<Update> {
     all
 }
 
+/// What a follower shows of the text.
+fn text(frames: &[Frame]) -> String {
+    let mut shown = String::new();
+    for frame in frames {
+        match &frame.update {
+            Update::Text(text) => shown.push_str(text),
+            Update::Reset { keep } => {
+                shown = shown
+                    .chars()
+                    .take(usize::try_from(*keep).unwrap())
+                    .collect();
+            }
+            _ => {}
+        }
+    }
+    shown
+}
+
 fn numbered_once(frames: &[Frame]) {
     let numbers: Vec<i64> = frames.iter().map(|f| f.no).collect();
     assert_eq!(numbers, (1..=frames.len() as i64).collect::<Vec<_>>());
@@ -112,9 +130,10 @@ async fn killed_after_any_frame_a_run_ends_as_if_nothing_had_happened() {
             made,
             "killed after {kill_after}"
         );
-        // A message that was cut is told again; everything else is told once.
+        // A message that was cut is taken back and told again; everything else is told once.
+        assert_eq!(text(&seen), text(&frames), "killed after {kill_after}");
         let (before, after) = (told(&frames), told(&seen));
-        let not_text = |u: &&Update| !matches!(u, Update::Text(_));
+        let not_text = |u: &&Update| !matches!(u, Update::Text(_) | Update::Reset { .. });
         let before: Vec<_> = before.iter().filter(not_text).collect();
         let after: Vec<_> = after.iter().filter(not_text).collect();
         assert_eq!(after, before, "killed after {kill_after}");
@@ -137,7 +156,7 @@ fn prefixes(journal: &Path) -> Vec<Vec<u8>> {
 }
 
 async fn every_prefix_goes_on(world: World, plan: TurnPlan) {
-    let (_, end, made) = undisturbed(&world, &plan).await;
+    let (frames, end, made) = undisturbed(&world, &plan).await;
     let journal = world.journal(&plan);
     for prefix in prefixes(&journal) {
         std::fs::write(&journal, &prefix).unwrap();
@@ -147,6 +166,7 @@ async fn every_prefix_goes_on(world: World, plan: TurnPlan) {
         let last = live(&builtin, &plan, &mut seen, usize::MAX).await.unwrap();
         numbered_once(&seen);
         assert_eq!(last, end, "{} bytes", prefix.len());
+        assert_eq!(text(&seen), text(&frames), "{} bytes", prefix.len());
         assert_eq!(
             files(&builtin, &plan, &last).await,
             made,

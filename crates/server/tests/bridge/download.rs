@@ -156,6 +156,19 @@ async fn links_that_do_not_hold() {
             .await,
         (403, json!("LINK_FORGED"))
     );
+    // A link has one form.
+    for other in [format!("+{t}"), format!("0{t}"), format!("%20{t}")] {
+        assert_eq!(
+            files.refused(&format!("{base}&t={other}")).await,
+            (400, json!("INVALID_REQUEST"))
+        );
+    }
+    let (head, mac) = base.rsplit_once('.').unwrap();
+    let shouted = format!("{head}.{}&t={t}", mac.to_uppercase());
+    assert_eq!(
+        files.refused(&shouted).await,
+        (400, json!("INVALID_REQUEST"))
+    );
     assert_eq!(
         files.refused(&format!("{base}&t=1")).await,
         (403, json!("LINK_FORGED"))

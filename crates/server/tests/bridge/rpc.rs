@@ -62,6 +62,12 @@ async fn envelopes_that_are_not_requests() {
         (status, error(&body)),
         (200, (json!(-32601), json!("METHOD_NOT_FOUND"), json!("x")))
     );
+    let bad = r#"{"jsonrpc":"2.0","id":"y","method":"acp.capabilities","params":"x"}"#;
+    let (status, body) = raw(&world, bad).await;
+    assert_eq!(
+        (status, error(&body)),
+        (400, (json!(-32602), json!("INVALID_REQUEST"), json!("y")))
+    );
     let (status, body) = raw(&world, vec![b' '; 41 << 20]).await; // B15
     assert_eq!(
         (status, error(&body)),
@@ -222,6 +228,54 @@ async fn turns_that_cannot_be_taken() {
         json!({"success": false, "status": "unavailable", "resolvedExecutionTarget": "agent", "resolvedProviderId": "codex",
                "runtime": "acp:codex", "unavailableCode": "PROVIDER_NOT_FOUND", "unavailableMessage": "No runtime is called acp:codex here."})
     );
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn keys_that_would_share_a_folder_are_told_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path()).await;
+    world.run(&turn("draft:a/b", "[[say one]]")).await;
+    world.run(&turn("draft:é", "[[say one]]")).await;
+    for twin in ["draft:a:b", "draft:e\u{301}"] {
+        let refused = world.rpc("session.start", turn(twin, "[[say two]]")).await;
+        assert_eq!(
+            refused["error"]["data"]["code"],
+            json!("CONFLICT"),
+            "{refused}"
+        );
+        // Nothing was made for it.
+        assert_eq!(
+            world
+                .code("xworkmate.tasks.get", json!({"appThreadKey": twin}))
+                .await,
+            json!("mapping_not_found")
+        );
+    }
+    let (_, again) = world.run(&turn("draft:a/b", "[[say three]]")).await;
+    assert_eq!(again["text"], json!("three"));
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_turn_would_bring_can_be_checked_before_it_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path()).await;
+    let auto = json!({"routing": {"routingMode": "auto"}});
+    let resolve = "xworkmate.routing.resolve";
+    let good = json!({"workingDirectory": folder.path().to_str().unwrap(), "deliverables": [{"glob": "*.md"}]});
+    let answer = world.rpc(resolve, with(auto.clone(), good)).await;
+    assert_eq!(answer["result"]["runtime"], json!("builtin"), "{answer}");
+    for (change, code) in [
+        (json!({"deliverables": [{"glob": "a["}]}), "INVALID_REQUEST"),
+        (json!({"workingDirectory": "/etc"}), "WORKDIR_NOT_ALLOWED"),
+        (json!({"workingDirectory": "here"}), "WORKDIR_NOT_ALLOWED"),
+    ] {
+        assert_eq!(
+            world.code(resolve, with(auto.clone(), change)).await,
+            json!(code)
+        );
+    }
     world.stop().await;
 }
 

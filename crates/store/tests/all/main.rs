@@ -10,6 +10,7 @@ mod world;
 mod accounts;
 mod artifacts;
 mod crash;
+mod deletions;
 mod events;
 mod follow;
 mod leases;

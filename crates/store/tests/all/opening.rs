@@ -5,6 +5,7 @@ use std::{os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use sqlx::Connection as _;
+use threadline_contract::{Code, Fault};
 use threadline_store::{Store, StoreConfig, StoreError};
 
 use crate::world::{Place, World, event, on_both, run_on, stream};
@@ -120,17 +121,88 @@ async fn a_server_that_is_not_there_is_unreachable() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_corrupt_and_left_alone() {
+async fn a_file_that_is_no_database_is_damaged_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let text = "this is a letter, not a database\n".repeat(100);
     std::fs::write(&path, &text).unwrap();
     let refused = Store::open(StoreConfig::new(format!("sqlite:{}", path.display()))).await;
-    assert!(
-        matches!(refused, Err(StoreError::Corrupt(_))),
-        "{refused:?}"
-    );
+    told_as_damaged(refused.unwrap_err(), &path);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+/// The code is its own, and the sentence names the file and what to do.
+fn told_as_damaged(e: StoreError, path: &Path) {
+    assert!(matches!(e, StoreError::Damaged { .. }), "{e:?}");
+    let fault = Fault::from(e);
+    assert_eq!(
+        (fault.code, fault.message),
+        (
+            Code::DatabaseDamaged,
+            format!(
+                "The database {} is damaged. Stop Threadline, keep a copy of the file, and put a back-up in its place; without one, move it away to begin with an empty one.",
+                path.display()
+            )
+        )
+    );
+}
+
+/// A database with something in it, closed.
+async fn filled(folder: &Path) -> (StoreConfig, std::path::PathBuf) {
+    let path = folder.join("threadline.db");
+    let config = StoreConfig::new(format!("sqlite:{}", path.display()));
+    let store = Store::open(config.clone()).await.unwrap();
+    for _ in 0..20 {
+        let events = (0..50).map(|_| event(&"x".repeat(400))).collect();
+        store.append(&stream(), None, events).await.unwrap();
+    }
+    store.close().await.unwrap();
+    (config, path)
+}
+
+/// Whatever a damaged database is first asked that touches the damage.
+async fn first_failure(config: StoreConfig) -> StoreError {
+    let store = match Store::open(config).await {
+        Ok(store) => store,
+        Err(e) => return e,
+    };
+    let read = store.events_after(&stream(), 0, 100_000).await;
+    let written = store.append(&stream(), None, vec![event("more")]).await;
+    let _ = store.close().await;
+    match (read, written) {
+        (Err(e), _) | (_, Err(e)) => e,
+        done => panic!("nothing was noticed: {done:?}"),
+    }
+}
+
+#[tokio::test]
+async fn pages_that_were_overwritten_are_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, path) = filled(folder.path()).await;
+    let mut bytes = std::fs::read(&path).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half..].fill(0xa5);
+    std::fs::write(&path, &bytes).unwrap();
+    told_as_damaged(first_failure(config).await, &path);
+
+    let folder = tempfile::tempdir().unwrap();
+    let (config, path) = filled(folder.path()).await;
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4096..].fill(0);
+    std::fs::write(&path, &bytes).unwrap();
+    told_as_damaged(first_failure(config).await, &path);
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_off_is_damage() {
+    for part in [2, 3, 10] {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, path) = filled(folder.path()).await;
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        file.set_len(length / part + 17).unwrap();
+        told_as_damaged(first_failure(config).await, &path);
+    }
 }
 
 #[tokio::test]

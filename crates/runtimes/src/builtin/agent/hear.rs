@@ -19,6 +19,8 @@ use crate::{
 /// Text waits for more of it so long, or until it is so much.
 const WAIT: Duration = Duration::from_millis(40);
 const ENOUGH: usize = 2 * 1024;
+/// Bytes of one frame's text: an event of that size still goes out whole.
+const MOST: usize = 32 * 1024;
 
 /// What came of a model call.
 pub(super) enum Heard {
@@ -28,6 +30,7 @@ pub(super) enum Heard {
 
 /// Asks the model and shows its text. The error is our own: something could not be recorded.
 pub(super) async fn hear(model: &Model, record: &Arc<Record>, body: Bytes) -> Result<Heard, Fault> {
+    retract(record).await?;
     let mut pieces = match model.ask(body).await {
         Ok(pieces) => pieces,
         Err(trouble) => return Ok(Heard::Trouble(trouble)),
@@ -61,6 +64,18 @@ pub(super) async fn hear(model: &Model, record: &Arc<Record>, body: Bytes) -> Re
     })
 }
 
+/// Takes back the half of a message that a cut or a kill left: it will be said anew.
+async fn retract(record: &Arc<Record>) -> Result<(), Fault> {
+    let half = record.look(|past| (past.shown > past.whole).then_some(past.whole));
+    match half {
+        Some(keep) => {
+            let reset = Update::Reset { keep };
+            record.frame(reset, None, Durability::Later).await
+        }
+        None => Ok(()),
+    }
+}
+
 /// Text on its way to the record.
 struct Shown<'a> {
     record: &'a Arc<Record>,
@@ -90,12 +105,17 @@ impl Shown<'_> {
         }
         let mut text = std::mem::take(&mut self.waiting);
         // A new message begins a new paragraph.
-        if !self.begun && self.record.look(|past| past.spoke) {
+        if !self.begun && self.record.look(|past| past.shown > 0) {
             text.insert_str(0, "\n\n");
         }
         self.begun = true;
-        self.record
-            .frame(Update::Text(text), None, Durability::Later)
-            .await
+        let mut rest = text.as_str();
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(MOST));
+            rest = after;
+            let piece = Update::Text(piece.to_owned());
+            self.record.frame(piece, None, Durability::Later).await?;
+        }
+        Ok(())
     }
 }

@@ -25,10 +25,12 @@ impl<'a> Words<'a> {
         let mut counts: HashMap<String, usize> = HashMap::new();
         let mut total = 0;
         for word in text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '’'))) {
-            let word = word.trim_matches(['\'', '’']).to_lowercase();
-            if !word.is_empty() {
-                *counts.entry(word).or_default() += 1;
-                total += 1;
+            for word in apart(word) {
+                let word = word.trim_matches(['\'', '’']).to_lowercase();
+                if !word.is_empty() {
+                    *counts.entry(word).or_default() += 1;
+                    total += 1;
+                }
             }
         }
         let mut counted: Vec<Counted> = counts
@@ -49,9 +51,35 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Sentences end with a line, or with `.`, `!`, `?` or `…` and white space after it.
+/// Takes apart what is written without spaces: there each character counts as a word, as word
+/// processors do it.
+fn apart(run: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = run;
+    while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_spaceless(*c)) {
+        let (before, from) = rest.split_at(at);
+        let (one, after) = from.split_at(c.len_utf8());
+        found.extend([before, one]);
+        rest = after;
+    }
+    found.push(rest);
+    found
+}
+
+/// Han, Hiragana and Katakana.
+fn is_spaceless(c: char) -> bool {
+    matches!(c,
+        '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{309d}'..='\u{309f}'
+        | '\u{30a1}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff66}'..='\u{ff9f}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Sentences end with a line, with `。`, `！` or `？`, or with `.`, `!`, `?` or `…` and white space
+/// after it.
 fn sentences(text: &str) -> Vec<&str> {
-    let ends = |c: char| matches!(c, '.' | '!' | '?' | '…' | '。' | '！' | '？');
+    let ends = |c: char| matches!(c, '.' | '!' | '?' | '…');
+    let wide = |c: char| matches!(c, '。' | '！' | '？');
     let mut found = Vec::new();
     for line in text.lines() {
         let mut rest = line.trim();
@@ -60,7 +88,13 @@ fn sentences(text: &str) -> Vec<&str> {
             let mut cut = rest.len();
             while let Some((_, c)) = chars.next() {
                 match chars.peek() {
-                    Some((at, next)) if ends(c) && next.is_whitespace() => {
+                    // A mark or a quote that closes belongs to the sentence before it.
+                    Some((at, next))
+                        if (ends(c) && next.is_whitespace())
+                            || (wide(c)
+                                && !wide(*next)
+                                && !matches!(next, '」' | '』' | '”' | '）')) =>
+                    {
                         cut = *at;
                         break;
                     }

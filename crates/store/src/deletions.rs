@@ -1,0 +1,150 @@
+//! Deleting a thread: its runs, questions, files' records, requests, sessions and its whole log.
+//!
+//! The wish is recorded first and forgotten last. From the first moment on the thread takes nothing
+//! new; a deletion that a crash cut short is found at the next start of the node that was asked,
+//! because that node has the files.
+
+use threadline_contract::{AccountId, AppThreadKey, Millis};
+
+use crate::{
+    Dialect, Result, Store, StoreError, StreamId, json,
+    open::read,
+    sql,
+    tx::{Tx, on},
+};
+
+/// Events that one commit removes: others want to write, too.
+const EVENTS: i64 = 4096;
+
+/// A thread that shall go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Whose it is.
+    pub account: AccountId,
+    /// The thread.
+    pub thread: AppThreadKey,
+    /// The node that was asked.
+    pub node: String,
+}
+
+impl Store {
+    /// Records that a thread shall go. From here on it takes neither sessions nor runs.
+    pub async fn ask_deletion(&self, deletion: &Deletion, at: Millis) -> Result<()> {
+        let deletion = deletion.clone();
+        self.write(move |tx| {
+            Box::pin(async move {
+                on!(tx, |c| sqlx::query(sql::ASK_DELETION)
+                    .bind(deletion.account.as_str())
+                    .bind(deletion.thread.as_str())
+                    .bind(deletion.node.as_str())
+                    .bind(at.0)
+                    .execute(c)
+                    .await
+                    .map(drop))
+            })
+        })
+        .await
+    }
+
+    /// What a node was asked to delete and has not finished.
+    pub async fn deletions(&self, node: &str) -> Result<Vec<Deletion>> {
+        let rows: Vec<(String, String)> = read!(self, |db| sqlx::query_as(sql::DELETIONS)
+            .bind(node)
+            .fetch_all(db)
+            .await)?;
+        let deletion = |(account, thread): (String, String)| {
+            Ok(Deletion {
+                account: json::id("deletions.account", &account)?,
+                thread: json::id("deletions.thread", &thread)?,
+                node: node.to_owned(),
+            })
+        };
+        rows.into_iter().map(deletion).collect()
+    }
+
+    /// Removes everything of a thread, and the wish with it. Its runs must be closed; `Conflict` when
+    /// one is not. Those who follow its log hear that it has ended. Can be repeated.
+    pub async fn delete_thread(&self, deletion: &Deletion) -> Result<()> {
+        let stream = StreamId::thread(&deletion.account, &deletion.thread);
+        while self.delete_events(&stream).await? > 0 {}
+        let (deletion, log) = (deletion.clone(), stream.clone());
+        self.write(move |tx| Box::pin(delete(tx, deletion, log)))
+            .await?;
+        self.bus().end(&stream);
+        Ok(())
+    }
+
+    async fn delete_events(&self, stream: &StreamId) -> Result<u64> {
+        let stream = stream.clone();
+        self.write(move |tx| {
+            Box::pin(async move {
+                on!(tx, |c| sqlx::query(sql::DELETE_EVENTS)
+                    .bind(stream.as_str())
+                    .bind(EVENTS)
+                    .execute(c)
+                    .await
+                    .map(|done| done.rows_affected()))
+            })
+        })
+        .await
+    }
+}
+
+impl Tx {
+    /// Refuses a thread that is being deleted.
+    pub(crate) async fn stays(&mut self, account: &AccountId, thread: &AppThreadKey) -> Result<()> {
+        let going: Option<i32> = on!(self, |c| sqlx::query_scalar(sql::DELETION)
+            .bind(account.as_str())
+            .bind(thread.as_str())
+            .fetch_optional(c)
+            .await)?;
+        match going {
+            None => Ok(()),
+            Some(_) => Err(StoreError::Conflict("the thread is being deleted")),
+        }
+    }
+}
+
+async fn delete(tx: &mut Tx, deletion: Deletion, log: StreamId) -> Result<()> {
+    let (account, thread) = (deletion.account.as_str(), deletion.thread.as_str());
+    let open: Option<i32> = on!(tx, |c| sqlx::query_scalar(sql::OPEN_RUN_OF_THREAD)
+        .bind(account)
+        .bind(thread)
+        .fetch_optional(c)
+        .await)?;
+    if open.is_some() {
+        return Err(StoreError::Conflict("a run of the thread goes on"));
+    }
+    for statement in [
+        sql::DELETE_ARTIFACTS,
+        sql::DELETE_QUESTIONS,
+        sql::DELETE_TURNS,
+        sql::DELETE_REQUESTS,
+        sql::DELETE_RUNS,
+        sql::DELETE_SESSIONS,
+        sql::DELETE_DELETION,
+    ] {
+        on!(tx, |c| sqlx::query(statement)
+            .bind(account)
+            .bind(thread)
+            .execute(c)
+            .await
+            .map(drop))?;
+    }
+    // What came while the rest of the log was removed.
+    on!(tx, |c| sqlx::query(sql::DELETE_EVENTS)
+        .bind(log.as_str())
+        .bind(i64::MAX)
+        .execute(c)
+        .await
+        .map(drop))?;
+    match tx.dialect() {
+        Dialect::Sqlite => tx.heads.remove(&log),
+        Dialect::Postgres => on!(tx, |c| sqlx::query(sql::DELETE_STREAM)
+            .bind(log.as_str())
+            .execute(c)
+            .await
+            .map(drop))?,
+    }
+    Ok(())
+}
