@@ -13,4 +13,11 @@ export function state(look, word = '') {
   return h('span', { class: `state ${look}` }, h('span', { class: 'dot', 'aria-hidden': 'true' }), word);
 }
 
+// A sentence in which backticks stand around what is code.
+export function ticked(text) {
+  const parts = String(text ?? '').split('`');
+  if (parts.length % 2 === 0) return [text];
+  return parts.map((part, n) => (n % 2 && part ? h('code', {}, part) : part)).filter((part) => part !== '');
+}
+
 export const several = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;

@@ -1,6 +1,7 @@
 // Forms that do something: the same fields as without script, sent to the local API, with the
 // answer, or the reason against it, in place.
 
+import { ticked } from './dom.js';
 import { refresh } from './live.js';
 import { Refused, rpc } from './rpc.js';
 import { attached, forget } from './attach.js';
@@ -72,7 +73,7 @@ function after(form, method, result) {
 
 function say(form, text) {
   const place = form.querySelector('.error');
-  place.textContent = text;
+  place.replaceChildren(...ticked(text));
   place.hidden = !text;
 }
 

@@ -23,7 +23,7 @@ function act(key) {
   if (key === 'n') return location.assign('/new'), true;
   if (key === '?') return show('help'), true;
   if (key === '/') return focus();
-  if (key === '.') return press(document.querySelector('[data-stop]'));
+  if (key === '.') return press(document.querySelector('[data-cancel]'));
   if (/^[1-9]$/.test(key)) return answer(key);
   return false;
 }

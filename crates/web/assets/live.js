@@ -50,7 +50,7 @@ function connect() {
   for (const [event, listener] of listeners) {
     source.addEventListener(event, (message) => {
       if (message.lastEventId) last = Math.max(last, Number(message.lastEventId));
-      listener(JSON.parse(message.data));
+      listener(JSON.parse(message.data), Number(message.lastEventId));
     });
   }
 }

@@ -1,17 +1,24 @@
 // What a run does, as the log tells it: its steps, notes and questions, and its text while it comes.
 
-import { h, several, state } from './dom.js';
+import { h, several, state, ticked } from './dom.js';
 import { on, refreshSoon } from './live.js';
 import { morphChildren } from './morph.js';
 import { already, duration, size } from './times.js';
 
-const runs = new Map();
+const PAGE = 1000; // events of the past that are fetched at once
+const SHOWN = 200; // steps of a run that are drawn at once
+const WAIT = 15000;
+
+let runs = new Map();
 const dirty = new Set();
 let painting;
 
 export function begin() {
   if (!document.querySelector('[data-thread]')) return;
-  on('update', take);
+  on('update', (update, id) => {
+    take(runs, update, id);
+    mark(update.runId);
+  });
   on('thread', refreshSoon);
   // Only an archived thread can be removed, here or elsewhere.
   on('removed', () => location.assign('/threads?archived=1'));
@@ -21,24 +28,70 @@ export function begin() {
     settle();
   });
   document.addEventListener('sent', () => (following = true));
+  document.addEventListener('click', unroll);
+  document.querySelector('[data-earlier]').addEventListener('click', (event) => earlier(event.currentTarget));
   follow();
 }
 
-function take(update) {
-  const id = update.runId;
-  const run = runs.get(id) ?? { items: new Map(), text: '', from: update.at };
-  runs.set(id, run);
+function take(all, update, id) {
+  const whole = update.event === 'queued' || update.event === 'started';
+  const run = all.get(update.runId) ?? { items: new Map(), text: '', from: update.at, whole, shown: SHOWN };
+  all.set(update.runId, run);
   if (update.event === 'started') run.from = update.at;
   if (update.queue) run.queue = update.message;
   else if (update.event !== 'task.cancel_requested') run.queue = undefined;
   if (update.event === 'delta') run.text += update.text ?? '';
   if (update.step) run.items.set(`s${update.step.stepId}`, { step: update.step, at: run.items.get(`s${update.step.stepId}`)?.at ?? update.at });
-  if (update.event === 'task.note') run.items.set(`n${run.items.size}`, { note: update.message });
+  if (update.event === 'task.note') run.items.set(`n${id}`, { note: update.message });
   if (update.question) run.items.set(`q${update.question.questionId}`, { question: update.question });
-  if (update.event === 'task.cancel_requested') run.stopping = true;
+  if (update.event === 'task.cancel_requested') run.cancelling = true;
   if (update.event === 'task.verifying') run.verifying = true;
   if (update.status && update.status !== 'running' && !run.ended) Object.assign(run, { ended: update.status, to: update.at });
-  mark(id);
+}
+
+// The page began in the middle of the log: fetches a piece from before that.
+async function earlier(button) {
+  const until = Number(button.dataset.earlier);
+  const after = Math.max(0, until - PAGE);
+  button.disabled = true;
+  try {
+    for (const [id, run] of (await past(after, until)).entries()) {
+      const newer = runs.get(id);
+      // What is known already came later, so it wins; what came first stands first.
+      if (newer) runs.set(id, { ...run, ...newer, from: run.from, whole: run.whole, text: run.text + newer.text, items: new Map([...run.items, ...newer.items]) });
+      else runs.set(id, run);
+      mark(id);
+    }
+    button.dataset.earlier = after;
+    button.hidden = after === 0;
+    button.textContent = 'Earlier steps';
+  } catch {
+    button.textContent = 'Earlier steps could not be read. Retry';
+  } finally {
+    button.disabled = false;
+  }
+}
+
+async function past(after, until) {
+  const url = new URL(document.body.dataset.events, location.href);
+  url.searchParams.set('after', after);
+  url.searchParams.set('until', until);
+  const response = await fetch(url, { signal: AbortSignal.timeout(WAIT) });
+  if (!response.ok) throw new Error(String(response.status));
+  const found = new Map();
+  for (const frame of (await response.text()).split('\n\n')) {
+    const field = (name) => frame.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+    if (field('event') === 'update') take(found, JSON.parse(field('data')), Number(field('id')));
+  }
+  return found;
+}
+
+// A long run is drawn from its end.
+function unroll(event) {
+  const button = event.target.closest('[data-unroll]');
+  if (!button) return;
+  runs.get(button.dataset.unroll).shown += PAGE;
+  mark(button.dataset.unroll);
 }
 
 function mark(id) {
@@ -57,8 +110,8 @@ function paint(id) {
   const run = runs.get(id);
   const notes = [...run.items.values()].filter((item) => item.note !== undefined);
   const answered = place.parentElement.querySelector(':scope > .said');
-  const saying = run.text && !answered ? h('div', { class: run.ended ? 'said plain' : 'said plain saying' }, h('p', {}, run.text)) : undefined;
-  const parts = [...notes.map((item) => h('p', { class: 'aside' }, item.note)), steps(run), saying];
+  const saying = run.text && !answered ? h('div', { class: run.ended ? 'said plain' : 'said plain saying' }, h('p', {}, run.whole ? run.text : `… ${run.text}`)) : undefined;
+  const parts = [...notes.map((item) => h('p', { class: 'aside' }, ...ticked(item.note))), steps(run, id), saying];
   // What the person is just clicking on, unfolding or selecting stays the same element.
   morphChildren(place, h('div', {}, ...parts));
   unfold(place.querySelector('details.steps'), run);
@@ -73,32 +126,38 @@ function unfold(card, run) {
 }
 const unfolded = new WeakMap();
 
-function steps(run) {
-  // The step that asks says less than the question itself.
-  const items = [...run.items.values()].filter((item) => item.note === undefined && item.step?.tool !== 'ask_user');
+function steps(run, id) {
+  // A question has its own place, and the step that asks says less than the question itself.
+  const items = [...run.items.values()].filter((item) => item.step && item.step.tool !== 'ask_user');
   if (!items.length && run.ended) return undefined;
   const { look, word } = standing(run, items);
-  const took = run.ended ? h('span', { class: 'muted small num' }, duration(run.to - run.from)) : h('span', { class: 'muted small num', 'data-since': run.from }, already(run.from));
-  return h('details', { class: 'card steps' }, h('summary', {}, state(look), h('b', {}, word), took), h('ol', {}, ...items.map((item) => line(item, run))));
+  // Without its beginning nobody knows how long it took.
+  const num = { class: 'muted small num' };
+  const took = !run.whole ? undefined : run.ended ? h('span', num, duration(run.to - run.from)) : h('span', { ...num, 'data-since': run.from }, already(run.from));
+  const hidden = items.length - run.shown;
+  const rest = hidden > 0 ? h('li', { class: 'rest' }, h('button', { type: 'button', class: 'quiet', 'data-unroll': id }, `${several(hidden, 'earlier step')}`)) : undefined;
+  const lines = items.slice(Math.max(0, hidden)).map((item) => line(item, run));
+  return h('details', { class: 'card steps' }, h('summary', {}, state(look), h('b', {}, word), took), h('ol', {}, rest, ...lines));
 }
 
 function standing(run, items) {
-  const done = items.filter((item) => item.step).map((item) => item.step);
+  const done = items.map((item) => item.step);
   const bad = done.filter((step) => step.state === 'failed').length;
-  const told = summary(done) + (bad && bad === done.length ? ' that did not work' : bad ? `, ${bad} did not work` : '');
+  const told = (run.whole ? summary(done) : `The last ${several(done.length, 'step')}`) + (bad && bad === done.length ? ' that did not work' : bad ? `, ${bad} did not work` : '');
+  const after = done.length && run.whole ? ` after ${several(done.length, 'step')}` : '';
   switch (run.ended) {
     case 'completed':
       return { look: 'done', word: told };
     case 'failed':
-      return { look: 'failed', word: `Failed after ${several(done.length, 'step')}` };
+      return { look: 'failed', word: `Failed${after}` };
     case 'artifact_missing':
       return { look: 'failed', word: `${told}, but a promised file is missing` };
     case 'cancelled':
-      return { look: '', word: `Stopped after ${several(done.length, 'step')}` };
+      return { look: '', word: `Cancelled${after}` };
   }
-  if (run.stopping) return { look: 'running', word: 'Stopping' };
+  if (run.cancelling) return { look: 'running', word: 'Cancelling' };
   if (run.queue) return { look: '', word: run.queue };
-  if (items.some((item) => item.question?.state === 'open')) return { look: 'waiting', word: 'Needs an answer' };
+  if ([...run.items.values()].some((item) => item.question?.state === 'open')) return { look: 'waiting', word: 'Needs an answer' };
   if (run.verifying) return { look: 'running', word: 'Looking for its files' };
   const current = done.findLast((step) => step.state === 'running');
   return { look: 'running', word: current?.title ?? 'Working' };
@@ -118,7 +177,6 @@ const STEP = { running: 'running', done: 'done', failed: 'failed' };
 const WORD = { running: 'running', done: 'done', failed: 'did not work' };
 
 function line(item, run) {
-  if (item.question) return asked(item.question);
   const { step } = item;
   // A step that was running when its run ended does not run any more.
   const cut = step.state === 'running' && run.ended;
@@ -127,19 +185,6 @@ function line(item, run) {
   const took = step.durationMs !== undefined ? duration(step.durationMs) : step.state === 'running' && !cut ? h('span', { 'data-since': item.at }, already(item.at)) : '';
   const title = step.detail ? h('details', {}, h('summary', {}, step.title), h('pre', {}, step.detail)) : step.title;
   return h('li', {}, mark_of(look, word), h('span', { class: 'title' }, title), h('span', { class: 'muted small num' }, took));
-}
-
-function asked(question) {
-  const words = {
-    open: ['waiting', 'waits for you'],
-    answered: ['done', 'answered'],
-    declined: ['', 'declined'],
-    expired: ['', 'its time ran out'],
-    withdrawn: ['', 'withdrawn'],
-  }[question.state] ?? ['', question.state];
-  const chosen = question.answer?.text ?? question.options?.find((option) => option.optionId === question.answer?.optionId)?.label;
-  const text = ['Asked: ', question.text, chosen ? h('b', {}, ` ${chosen}`) : ` (${words[1]})`];
-  return h('li', {}, mark_of(...words), h('span', { class: 'title' }, ...text), h('span'));
 }
 
 function mark_of(look, word) {

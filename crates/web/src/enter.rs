@@ -98,7 +98,7 @@ pub(crate) async fn handle(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     if !web.entry.take(&key) {
-        return Ok((StatusCode::UNAUTHORIZED, pages::refused::used_link()).into_response());
+        return Ok((StatusCode::UNAUTHORIZED, pages::refused::stale_link()).into_response());
     }
     let token = (web.entry.mint)().await?;
     let name = Gate::cookie_name(web.entry.port);

@@ -26,6 +26,9 @@ pub(crate) struct Wanted {
     /// For a first connection. After a cut the browser's header wins: its address still carries
     /// the old number.
     after: Option<i64>,
+    /// Ends the stream with this event of the log: a piece of the past, for a page that began in
+    /// the middle. Nothing but the log is told then.
+    until: Option<i64>,
 }
 
 pub(crate) async fn handle(
@@ -38,9 +41,19 @@ pub(crate) async fn handle(
     if after < 0 {
         return Err(Fault::invalid("`after` must not be negative.").into());
     }
+    if wanted.until.is_some_and(|until| until <= after) {
+        return Err(Fault::invalid("`until` must be larger than `after`.").into());
+    }
+    if wanted.until.is_some() && wanted.thread.is_none() {
+        return Err(Fault::invalid("`until` needs a thread.").into());
+    }
     let events = match wanted.thread.as_deref() {
         Some(thread) => web.app.events(thread, after).await?,
         None => web.app.changes(),
+    };
+    let events = match wanted.until {
+        Some(until) => past(events, until),
+        None => events,
     };
     let telling = Telling {
         events,
@@ -54,6 +67,21 @@ pub(crate) async fn handle(
             Some((frame, telling))
         },
     )))
+}
+
+/// The log's events up to a number, and no others.
+fn past(events: Events, until: i64) -> Events {
+    Box::pin(stream::unfold(Some(events), move |events| async move {
+        let mut events = events?;
+        loop {
+            let event = events.next().await?;
+            match event.id() {
+                Some(id) if id > until => return None,
+                Some(id) => return Some((event, (id < until).then_some(events))),
+                None => {}
+            }
+        }
+    }))
 }
 
 struct Telling {

@@ -17,10 +17,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use maud::{DOCTYPE, Markup, html};
-use threadline_app::api::{self, Home, NoParams};
-use threadline_contract::{Fault, turn};
+use threadline_app::api::{self, Home, NoParams, RuntimeView, Runtimes};
+use threadline_contract::{Fault, method::DEMONSTRATION, turn};
 
-use crate::{Web, assets, local::call};
+use crate::{Web, assets, local::call, words};
 
 /// How long a page waits for the number beside “Home”.
 const NUMBER_WAIT: Duration = Duration::from_millis(400);
@@ -142,7 +142,7 @@ fn help() -> Markup {
         (&["g", "t"], "Threads"),
         (&["/"], "Search, or write a message"),
         (&["1", "…", "9"], "Choose an answer of the first question"),
-        (&["."], "Stop the run"),
+        (&["."], "Cancel the run"),
         (&["Ctrl", "Enter"], "Send"),
         (&["Esc"], "Close, or leave a field"),
         (&["?"], "This list"),
@@ -191,7 +191,7 @@ pub(crate) fn problem(problem: &api::Problem) -> Markup {
     html! {
         p.note.bad {
             b { "A stored thread cannot be read. " }
-            (problem.message) " " code { (problem.file) }
+            (words::ticked(&problem.message)) " " code { (problem.file) }
             @if let Some(kept) = &problem.kept { " Its bytes were kept in " code { (kept) } "." }
         }
     }
@@ -211,7 +211,33 @@ pub(crate) fn attach() -> Markup {
 
 /// How many things need the user: questions, and runs that failed.
 pub(crate) fn needing(home: &Home) -> usize {
-    home.questions.len() + home.failed.len()
+    home.questions.len() + home.totals.failed.max(home.failed.len())
+}
+
+/// Where turns can run, if that is known soon.
+pub(crate) async fn runtimes(web: &Web) -> Option<Runtimes> {
+    let found = call::<Runtimes>(&*web.app, api::RUNTIMES, NoParams {});
+    tokio::time::timeout(NUMBER_WAIT, found).await.ok()?.ok()
+}
+
+/// Tells a person who has no model yet what runs instead, and how to have one.
+pub(crate) fn no_model(found: &Runtimes) -> Markup {
+    let mut able = found.runtimes.iter().filter(|r| r.available);
+    let only_demonstrates = able.clone().next().is_some() && able.all(is_demonstration);
+    html! {
+        @if only_demonstrates {
+            p.note.plain {
+                b { "No model is configured: tasks run as a demonstration. " }
+                "Set " code { "THREADLINE_MODEL_URL" } " and " code { "THREADLINE_MODEL" }
+                ", or " code { "[model]" } " in " code { "threadline.toml" } ", and run "
+                code { "threadline up" } " again."
+            }
+        }
+    }
+}
+
+fn is_demonstration(runtime: &RuntimeView) -> bool {
+    runtime.status == DEMONSTRATION
 }
 
 /// The number beside “Home” on the other pages. A slow bridge must not hold up a page for it.

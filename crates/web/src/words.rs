@@ -79,7 +79,7 @@ pub(crate) fn state_of_view(view: &ThreadView) -> State {
             .as_ref()
             .is_some_and(|a| a.cancel_requested)
         {
-            return State::new(Look::Running, "stopping");
+            return State::new(Look::Running, "cancelling");
         }
         match view.progress.as_ref().map(|p| p.stage) {
             Some(Stage::Queued) => return State::new(Look::Quiet, "waits for its turn"),
@@ -113,13 +113,13 @@ fn state(
         Lifecycle::Ready => match (result, sync) {
             (None, _) => State::new(Look::Quiet, "ready"),
             (Some(ResultCode::Success), Some(SyncStatus::Syncing)) => {
-                State::new(Look::Running, "bringing files home")
+                State::new(Look::Running, "syncing files")
             }
             (Some(ResultCode::Success), Some(SyncStatus::Partial | SyncStatus::Failed)) => {
                 State::new(Look::Waiting, "done, files missing")
             }
             (Some(ResultCode::Success), _) => State::new(Look::Done, "done"),
-            (Some(ResultCode::Aborted), _) => State::new(Look::Quiet, "stopped"),
+            (Some(ResultCode::Aborted), _) => State::new(Look::Quiet, "cancelled"),
             (Some(_), _) => State::new(Look::Failed, "failed"),
         },
     }
@@ -130,12 +130,12 @@ pub(crate) fn outcome(result: ResultCode) -> Option<(&'static str, String)> {
     Some(match result {
         ResultCode::Success => return None,
         ResultCode::Aborted => (
-            "Stopped",
-            "You stopped this run. What it had done until then is kept.".into(),
+            "Cancelled",
+            "You cancelled this run. What it had done until then is kept.".into(),
         ),
         ResultCode::Failed => (
             "It did not work",
-            "The run failed and gave no reason. Try again, or ask in other words.".into(),
+            "The run failed and gave no reason. Retry it, or ask in other words.".into(),
         ),
         ResultCode::ArtifactMissing => (
             "A promised file is missing",
@@ -165,6 +165,20 @@ pub(crate) fn beside(advice: &str) -> String {
     parts.trim_end().to_owned()
 }
 
+/// A sentence in which backticks stand around what is code.
+pub(crate) fn ticked(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backtick without its other half is only a backtick.
+    let whole = parts.len() % 2 == 1;
+    html! {
+        @if !whole { (text) } @else {
+            @for (n, part) in parts.iter().enumerate() {
+                @if n % 2 == 0 || part.is_empty() { (part) } @else { code { (part) } }
+            }
+        }
+    }
+}
+
 fn title(code: Code) -> &'static str {
     match code {
         Code::RequiredArtifactMissing => "A promised file is missing",
@@ -182,8 +196,8 @@ fn title(code: Code) -> &'static str {
     }
 }
 
-/// Whether the run may have ended well without us hearing it, so that asking again may help.
-pub(crate) fn may_be_fetched(result: ResultCode) -> bool {
+/// Whether the run may have ended well without us hearing it, so that a sync may help.
+pub(crate) fn may_be_synced(result: ResultCode) -> bool {
     match result {
         ResultCode::Code(code) => is_unheard(code),
         ResultCode::AcpHttp(_) => true,
@@ -226,6 +240,8 @@ pub(crate) fn not_taken(reason: OmitReason) -> &'static str {
         OmitReason::Placeholder => "is a placeholder, not a result",
         OmitReason::UnsafeName => "has a name that is not safe everywhere",
         OmitReason::RunFailed => "is not final, because the run did not succeed",
+        OmitReason::NameTaken => "has the name of another file of this run",
+        OmitReason::OverLimit => "came after as many files as are taken at once",
     }
 }
 
@@ -233,7 +249,7 @@ pub(crate) fn not_taken(reason: OmitReason) -> &'static str {
 pub(crate) fn runtime(id: &RuntimeId) -> &str {
     match id {
         RuntimeId::OpenClaw => "OpenClaw",
-        RuntimeId::Builtin => "built-in agent",
+        RuntimeId::Builtin => "builtin",
         RuntimeId::Acp(agent) => agent,
     }
 }

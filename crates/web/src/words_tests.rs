@@ -78,7 +78,7 @@ fn every_state_has_a_word() {
             Some(SyncStatus::Syncing),
             false,
             Look::Running,
-            "bringing files home",
+            "syncing files",
         ),
         (
             Ready,
@@ -94,7 +94,7 @@ fn every_state_has_a_word() {
             Some(SyncStatus::NoArtifacts),
             false,
             Look::Quiet,
-            "stopped",
+            "cancelled",
         ),
         (
             Ready,
@@ -120,8 +120,8 @@ fn every_failure_says_what_to_do() {
         assert!(!title.is_empty() && advice.ends_with('.'), "{code}");
     }
     assert_eq!(outcome(ResultCode::Success), None);
-    assert!(may_be_fetched(ResultCode::Code(Code::ConnectionClosed)));
-    assert!(!may_be_fetched(ResultCode::Code(Code::AgentLost)));
+    assert!(may_be_synced(ResultCode::Code(Code::ConnectionClosed)));
+    assert!(!may_be_synced(ResultCode::Code(Code::AgentLost)));
 }
 
 #[test]
@@ -138,4 +138,20 @@ fn advice_fits_where_it_stands() {
         "The run ended, but something it had to deliver is not there."
     );
     assert_eq!(briefly("Check it."), "Check it.");
+}
+
+#[test]
+fn backticks_become_code_and_nothing_else_does() {
+    for (text, want) in [
+        ("Check it.", "Check it."),
+        (
+            "Set `a.b` or `C`.",
+            "Set <code>a.b</code> or <code>C</code>.",
+        ),
+        ("One ` alone", "One ` alone"),
+        ("`<b>` & more", "<code>&lt;b&gt;</code> &amp; more"),
+        ("``", ""),
+    ] {
+        assert_eq!(ticked(text).into_string(), want);
+    }
 }

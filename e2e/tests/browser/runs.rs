@@ -15,6 +15,7 @@ async fn browser_starts_a_task_and_sees_it_to_its_end() {
         assert_eq!(w.text("h1").await, "This browser is not known here");
         w.enter().await;
         assert_eq!(w.text("h1").await, "Nothing needs you");
+        w.sees(".note", "No model is configured").await;
         w.press("Start a task").await;
         w.sees("h1", "New task").await;
         // The field has the focus already.
@@ -65,12 +66,9 @@ async fn browser_answers_questions_where_they_stand() {
         w.sees("h1", "Nothing needs you").await;
         w.go(&format!("/threads/{first}")).await;
         w.sees("#head .state", "done").await;
-        w.click("details.steps summary").await;
-        w.sees(
-            "details.steps li .title",
-            "Asked: Which forecast? Weather service",
-        )
-        .await;
+        // The question stays, with what was answered.
+        assert_eq!(w.text(".answered .what").await, "Which forecast?");
+        w.sees(".answered", "You answered Weather service").await;
         // In own words, on the thread's page.
         let second = up
             .send("[[ask What is it called?]] [[say It is called {last}]]")
@@ -82,6 +80,7 @@ async fn browser_answers_questions_where_they_stand() {
             .await;
         w.sees(".said", "The <b>Elde</b>").await;
         w.until("!document.querySelector('.ask')").await;
+        w.sees(".answered", "You answered The <b>Elde</b>").await;
     })
     .await;
 }
@@ -101,9 +100,9 @@ async fn browser_stops_retries_follows_up_and_puts_away() {
         w.sees("details.steps li .title", "Wrote a.txt").await;
         w.js("document.activeElement.blur()").await;
         w.keys(".").await;
-        w.sees(".outcome .what", "Stopped").await;
-        w.sees("#head .state", "stopped").await;
-        w.press("Try again").await;
+        w.sees(".outcome .what", "Cancelled").await;
+        w.sees("#head .state", "cancelled").await;
+        w.click(".outcome button").await;
         w.until("document.querySelectorAll('.turn').length === 2")
             .await;
         w.sees("#head .state", "working").await;
@@ -111,15 +110,23 @@ async fn browser_stops_retries_follows_up_and_puts_away() {
         w.write("[data-write]", "[[say Now it **works**.]]\u{e007}")
             .await;
         w.sees(".you.later", "Now it").await;
-        w.sees(".aside-you", "Goes out when the turn before it has ended")
-            .await;
+        w.sees(
+            ".aside-you",
+            "Queued · goes out when the turn before it has ended",
+        )
+        .await;
         assert_eq!(
             w.js("document.querySelector('[data-write]').value").await,
             json!("")
         );
-        w.click("[data-stop]").await;
-        // Stopping drops what waits; sending again goes on at once.
-        w.sees("#head .state", "stopped").await;
+        w.click("[data-cancel]").await;
+        // Cancelling drops what waits; sending again goes on at once.
+        w.sees("#head .state", "cancelled").await;
+        w.sees(
+            ".aside-you",
+            "Dropped · it was cancelled before its turn came",
+        )
+        .await;
         w.write("[data-write]", "[[say Now it **works**.]]\u{e007}")
             .await;
         w.sees(".said strong", "works").await;
@@ -160,6 +167,7 @@ async fn browser_says_in_place_why_something_is_refused() {
         w.enter().await;
         w.sees("h1", "1 thing needs you").await;
         w.sees(".need .why", "MODEL_FAILED").await;
+        w.sees(".need .why", "This failure was asked for.").await;
         w.go("/new").await;
         w.write("[name=prompt]", "anything").await;
         w.press("More").await;
@@ -168,7 +176,42 @@ async fn browser_says_in_place_why_something_is_refused() {
         w.sees(".outcome, .error", "WORKDIR_NOT_ALLOWED").await;
         w.go(&format!("/threads/{failed}")).await;
         w.sees(".outcome .what", "The model did not help").await;
-        assert_eq!(w.texts(".outcome button").await, ["Try again"]);
+        assert_eq!(w.texts(".outcome button").await, ["Retry"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn browser_opens_a_long_log_at_its_end() {
+    let up = Up::with_model().await;
+    // Each of these is two events: it began, it is done.
+    let many = format!("[[list]]{}", " [[also list]]".repeat(699));
+    let prompt = format!("[[write first.txt = 1]] {many} [[write last.txt = 2]] [[say All.]]");
+    let name = up.finished(&prompt).await;
+    browse(up, |w, _| async move {
+        w.enter().await;
+        w.go(&format!("/threads/{name}")).await;
+        w.sees("details.steps summary", "The last").await;
+        w.click("details.steps summary").await;
+        let titles = "details.steps li .title";
+        w.sees(titles, "Wrote last.txt").await;
+        assert_eq!(w.texts(titles).await.len(), 200);
+        let streams = "performance.getEntriesByType('resource')
+            .filter((e) => e.name.includes('until=')).length";
+        assert_eq!(w.js(streams).await, json!(0));
+        // The rest comes when somebody wants it.
+        w.click("[data-earlier]").await;
+        w.sees("details.steps summary", "Wrote 2 files").await;
+        w.until("document.querySelector('[data-earlier]').hidden")
+            .await;
+        assert_eq!(w.js(streams).await, json!(1));
+        w.click("[data-unroll]").await;
+        w.sees(titles, "Wrote first.txt").await;
+        let told = w.texts(titles).await;
+        assert_eq!(
+            (told.len(), told[0].as_str(), told[701].as_str()),
+            (702, "Wrote first.txt", "Wrote last.txt")
+        );
     })
     .await;
 }

@@ -14,8 +14,8 @@ const CUT: &str = "[...document.querySelectorAll('h1, h2, button, .button, .what
     .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 || e.getBoundingClientRect().left < -1)
     .map((e) => e.outerHTML.slice(0, 200))";
 /// What is too small for a thumb.
-const SMALL: &str = "[...document.querySelectorAll('.button, .rail > a:not(.brand)')]
-    .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 40)
+const SMALL: &str = "[...document.querySelectorAll('button, .button, summary, .rail > a:not(.brand), .tabs a, a.file, a.row, label.card')]
+    .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 44)
     .map((e) => e.outerHTML.slice(0, 200))";
 const FILE: &str = "a/rather/deep/folder/with-a-very-long-file-name-that-does-not-fit-anywhere.csv";
 
@@ -73,7 +73,7 @@ async fn browser_pages_fit_every_screen_in_light_and_dark() {
             json!({"enabled": true}),
         )
         .await;
-        for path in ["/", "/threads", &asking, "/new"] {
+        for path in ["/", "/threads", &asking, &thread, "/new"] {
             w.go(path).await;
             assert_eq!(w.js(SMALL).await, json!([]), "{path}");
             assert_eq!(

@@ -2,43 +2,50 @@
 
 use axum::extract::State;
 use maud::{Markup, html};
-use threadline_app::api::{self, AskedQuestion, Home, NoParams, Summary};
+use threadline_app::api::{self, AskedQuestion, Home, NoParams, Runtimes, Summary};
 use threadline_contract::thread::{Lifecycle, SyncStatus};
 
 use super::{
     Frame, Here, Unmade, act,
     ask::{Lay, answers, wanted},
-    needing, problem,
+    needing, no_model, problem, runtimes,
 };
 use crate::{Web, local::call, urls, words};
 
 pub(crate) async fn handle(State(web): State<Web>) -> Result<Markup, Unmade> {
-    let home: Home = call(&*web.app, api::HOME, NoParams {}).await?;
+    let home = call::<Home>(&*web.app, api::HOME, NoParams {});
+    let (home, runtimes) = tokio::join!(home, runtimes(&web));
+    let home = home?;
     let frame = Frame {
         title: "Home",
         here: Here::Home,
         needs: Some(needing(&home)),
         events: Some("/app/events".into()),
     };
-    Ok(frame.around(&page(&home)))
+    Ok(frame.around(&page(&home, runtimes.as_ref())))
 }
 
-fn page(home: &Home) -> Markup {
+fn page(home: &Home, runtimes: Option<&Runtimes>) -> Markup {
     let needs = needing(home);
-    let empty = needs == 0 && home.working.is_empty() && home.done_today.is_empty();
+    let working = on_its_own(home);
+    // A thread whose question stands above is not shown twice.
+    let asking = home.working.len() - working.len();
+    let all_working = home.totals.working.saturating_sub(asking);
+    let empty = needs == 0 && working.is_empty() && home.done_today.is_empty();
     html! {
         main.page #main data-live {
             header {
                 div {
                     h1 { (heading(needs)) }
-                    p.muted { (beneath(home, needs)) }
+                    p.muted { (beneath(needs, &working)) }
                 }
                 @if !empty { a.button.primary href="/new" { "New task " kbd { "n" } } }
             }
+            @if let Some(found) = runtimes { (no_model(found)) }
             @for sentence in &home.unreachable {
                 p.note {
                     b { "A bridge does not answer. " }
-                    (sentence) " Questions of its threads may be missing here."
+                    (words::ticked(sentence)) " Questions of its threads may be missing here."
                 }
             }
             @for found in &home.problems { (problem(found)) }
@@ -46,18 +53,41 @@ fn page(home: &Home) -> Markup {
                 section aria-label="Needs you" { div.card.rows {
                     @for (n, question) in home.questions.iter().enumerate() { (asked(question, n == 0)) }
                     @for thread in &home.failed { (broken(thread)) }
+                    (more(home.failed.len(), home.totals.failed, "/threads?q=failed"))
                 } }
             }
-            @if !home.working.is_empty() {
-                section { h2 { "Working now " span.muted.small { (home.working.len()) } }
-                    div.card.rows { @for thread in &home.working { (working(thread)) } } }
+            @if !working.is_empty() {
+                section { h2 { "Working now " span.muted.small { (all_working.max(working.len())) } }
+                    div.card.rows {
+                        @for thread in &working { (self::working(thread)) }
+                        (more(working.len(), all_working, "/threads"))
+                    } }
             }
             @if !home.done_today.is_empty() {
                 section { h2 { "Brought home today " span.muted.small { (brought(home)) } }
-                    div.card.rows { @for thread in &home.done_today { (done(thread)) } } }
+                    div.card.rows {
+                        @for thread in &home.done_today { (done(thread)) }
+                        (more(home.done_today.len(), home.totals.done_today, "/threads?q=done"))
+                    } }
             }
             @if empty { (start()) }
         }
+    }
+}
+
+/// The threads that work without waiting for an answer to a question that is shown.
+fn on_its_own(home: &Home) -> Vec<&Summary> {
+    let asks = |thread: &&Summary| {
+        let mut asked = home.questions.iter().map(|q| &q.question.thread_id);
+        asked.any(|id| *id == thread.thread_id)
+    };
+    home.working.iter().filter(|t| !asks(t)).collect()
+}
+
+/// The list ends here, but there are more.
+fn more(shown: usize, all: usize, href: &str) -> Markup {
+    html! {
+        @if all > shown { a.row.rest href=(href) { span { (all - shown) " more" } } }
     }
 }
 
@@ -69,24 +99,33 @@ fn heading(needs: usize) -> String {
     }
 }
 
-fn beneath(home: &Home, needs: usize) -> &'static str {
-    match (needs, home.working.is_empty()) {
-        (0, true) => "And nothing is running.",
-        (0, false) => "The work below goes on by itself.",
-        (_, true) => "Nothing else is running.",
-        (_, false) => "Everything else is running on its own.",
+fn beneath(needs: usize, working: &[&Summary]) -> &'static str {
+    let running = working
+        .iter()
+        .any(|t| t.lifecycle_status == Lifecycle::Running);
+    match (needs, running) {
+        (0, true) => "The work below goes on by itself.",
+        (_, true) => "Everything else is running on its own.",
+        _ if !working.is_empty() => "The work below waits for its turn.",
+        (0, false) => "And nothing is running.",
+        (_, false) => "Nothing else is running.",
     }
 }
 
 fn brought(home: &Home) -> String {
-    let tasks = words::several(home.done_today.len() as u64, "task");
+    let tasks = home.totals.done_today.max(home.done_today.len());
+    let tasks = words::several(tasks as u64, "task");
+    let files = words::several(home.files_today.into(), "file");
     match home.files_today {
         0 => tasks,
-        files => format!(
-            "{tasks}, {}, all verified",
-            words::several(files.into(), "file")
-        ),
+        _ if home.done_today.iter().any(lacks_files) => format!("{tasks}, {files}"),
+        _ => format!("{tasks}, {files}, all verified"),
     }
+}
+
+fn lacks_files(thread: &Summary) -> bool {
+    let sync = thread.last_artifact_sync_status;
+    matches!(sync, Some(SyncStatus::Partial | SyncStatus::Failed))
 }
 
 fn asked(asked: &AskedQuestion, first: bool) -> Markup {
@@ -115,17 +154,22 @@ fn broken(thread: &Summary) -> Markup {
         .last_result_code
         .map(|c| c.to_string())
         .unwrap_or_default();
+    // What the run itself says is worth more than what its code means in general.
+    let why = match &thread.reason {
+        Some(reason) => reason.as_str(),
+        None => words::briefly(&advice),
+    };
     html! {
         div.need #(format!("t-{}", thread.name)) {
             div {
                 a.what href=(urls::thread(&thread.name)) { (thread.title) }
                 p.why {
-                    span.bad { (title) } " · " (words::briefly(&advice)) " · "
+                    span.bad { (title) } " · " (words::ticked(why)) " · "
                     code { (code) } " · " (words::ago(thread.updated_at_ms))
                 }
             }
             div.buttons {
-                (act(api::RETRY, &thread.name, "/", "button", "Try again"))
+                (act(api::RETRY, &thread.name, "/", "button", "Retry"))
                 a.button href=(urls::thread(&thread.name)) { "See what happened" }
                 (act(api::ARCHIVE, &thread.name, "/", "button quiet", "Archive"))
             }
@@ -161,10 +205,6 @@ fn working(thread: &Summary) -> Markup {
 }
 
 fn done(thread: &Summary) -> Markup {
-    let partly = matches!(
-        thread.last_artifact_sync_status,
-        Some(SyncStatus::Partial | SyncStatus::Failed)
-    );
     html! {
         a.row href=(urls::thread(&thread.name)) #(format!("t-{}", thread.name)) {
             b { (thread.title) }
@@ -173,7 +213,7 @@ fn done(thread: &Summary) -> Markup {
                     0 => "No files",
                     n => { (words::several(n.into(), "file")) " · " (words::size(thread.bytes)) },
                 }
-                @if partly { " · some could not be brought" }
+                @if lacks_files(thread) { " · not every file is here" }
             }
             span.end { (words::state_of(thread)) span.muted.small { (words::clock(thread.updated_at_ms)) } }
         }

@@ -5,8 +5,8 @@ use maud::{Markup, html};
 use threadline_app::api::{self, NoParams, RuntimeView, Runtimes};
 use threadline_contract::Fault;
 
-use super::{Frame, Here, attach, needs};
-use crate::{Web, local::call};
+use super::{Frame, Here, attach, needs, no_model};
+use crate::{Web, local::call, words};
 
 pub(crate) async fn handle(State(web): State<Web>) -> Markup {
     let runtimes: Result<Runtimes, Fault> = call(&*web.app, api::RUNTIMES, NoParams {}).await;
@@ -23,6 +23,7 @@ fn page(runtimes: &Result<Runtimes, Fault>) -> Markup {
     html! {
         main.page.narrow #main {
             header { h1 { "New task" } }
+            @if let Ok(found) = runtimes { (no_model(found)) }
             form.task method="post" action="/do" data-rpc=(api::SEND) data-send data-draft="new" {
                 input type="hidden" name="method" value=(api::SEND);
                 input type="hidden" name="back" value="/new";
@@ -58,7 +59,7 @@ fn choice(runtimes: &Result<Runtimes, Fault>) -> Markup {
         Err(fault) => html! {
             p.note {
                 b { "Where it can run is not known now. " }
-                (fault.message) " You can start it all the same: it is tried for a while."
+                (words::ticked(&fault.message)) " You can start it all the same: it is tried for a while."
             }
         },
         Ok(found) => html! {
@@ -90,7 +91,7 @@ fn radio(value: &str, label: &str, status: &str, available: bool, chosen: bool) 
                 b { (label) }
                 @if !available { span.state.waiting { span.dot aria-hidden="true" {} "not available" } }
             }
-            span.muted.small { (status) }
+            span.muted.small { (words::ticked(status)) }
         }
     }
 }

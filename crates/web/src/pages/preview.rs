@@ -46,7 +46,7 @@ struct Facts {
     href: String,
     size: u64,
     digest: String,
-    /// It is not any more what was brought home.
+    /// It is not any more what was verified when it came home.
     changed: bool,
 }
 
@@ -59,7 +59,7 @@ impl Facts {
             href: urls::file(&view.thread.name, &found.path),
             size: found.size,
             digest: found.synced.sha256.to_hex(),
-            changed: found.synced.size != found.size,
+            changed: found.synced.changed || found.synced.size != found.size,
         }
     }
 }
@@ -75,7 +75,7 @@ fn page(facts: &Facts, content: &Markup) -> Markup {
                         h1 title=(facts.path) { (facts.path) }
                         p.muted.small {
                             span.kind { (kind::badge(&facts.path)) } " " (words::size(facts.size)) " · "
-                            @if facts.changed { "changed since it was brought home" }
+                            @if facts.changed { span.bad { "changed since it was verified" } }
                             @else { span.good title=(facts.digest) { "verified " code { (&facts.digest[..12]) } } }
                         }
                     }

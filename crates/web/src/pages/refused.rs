@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use threadline_contract::Fault;
 
 use super::bare;
+use crate::words;
 
 /// Nobody knows this browser.
 pub(crate) fn no_cookie(wanted: &Uri) -> Markup {
@@ -13,20 +14,21 @@ pub(crate) fn no_cookie(wanted: &Uri) -> Markup {
         "Come in",
         &html! {
             h1 { "This browser is not known here" }
-            p { "Open the link that " code { "threadline up" } " prints. It works once and lets this browser in." }
+            p { "Run " code { "threadline up" } " in a terminal and open the link that it prints. It works once and lets this browser in." }
             p.muted { "You were in before? A link on another site cannot bring you in, but this one can." }
             a.button href=(path) { "Continue" }
         },
     )
 }
 
-/// A link that lets nobody in any more.
-pub(crate) fn used_link() -> Markup {
+/// A link that lets nobody in: not any more, or never.
+pub(crate) fn stale_link() -> Markup {
     bare(
-        "Link used",
+        "Link not valid",
         &html! {
-            h1 { "This link was used already" }
-            p { "Each link lets one browser in, once, within ten minutes. " code { "threadline up" } " prints a new one." }
+            h1 { "This link does not let you in" }
+            p { "Each link works once, within ten minutes. This one was used, is too old, or is not complete." }
+            p { "Run " code { "threadline up" } " in a terminal. It prints a fresh link; open that one." }
             p.muted { "This browser may be in already:" }
             a.button href="/" { "Go to the first page" }
         },
@@ -56,7 +58,7 @@ pub(crate) fn sentence(status: StatusCode, told: Option<&str>) -> Markup {
         title,
         &html! {
             h1 { (title) }
-            @if let Some(told) = told { p { (told) } }
+            @if let Some(told) = told { p { (words::ticked(told)) } }
             a.button href="/" { "Go to the first page" }
         },
     )
@@ -73,7 +75,7 @@ pub(crate) fn fault(fault: &Fault, back: &str) -> Markup {
         title,
         &html! {
             h1 { (title) }
-            p { (fault.message) }
+            p { (words::ticked(&fault.message)) }
             p.small.muted { code { (fault.code) } }
             a.button href=(back) { "Go back" }
         },

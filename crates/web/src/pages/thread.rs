@@ -17,6 +17,9 @@ use threadline_contract::{
 use super::{Frame, Here, Unmade, act, ask, attach, form, icon, needs};
 use crate::{Web, local::call, markdown, urls, words};
 
+/// Events that an opened page begins with.
+const TAIL: i64 = 1000;
+
 pub(crate) async fn handle(
     State(web): State<Web>,
     Path(name): Path<String>,
@@ -26,18 +29,29 @@ pub(crate) async fn handle(
         title: &view.thread.title,
         here: Here::Threads,
         needs: needs(&web).await,
-        events: Some(urls::events(&view.thread.name)),
+        events: Some(urls::events(&view.thread.name, tail(&view.thread))),
     };
     Ok(frame.around(&page(&view)))
 }
 
+/// The number after which the page reads the thread's log: it begins with the newest events, and
+/// the script fetches earlier ones when somebody wants them. A log can be long.
+fn tail(record: &TaskThread) -> i64 {
+    let run = record.context_state.task_association.as_ref();
+    run.map_or(0, |run| (run.last_event_id - TAIL).max(0))
+}
+
 fn page(view: &ThreadView) -> Markup {
     let name = &view.thread.name;
+    let first = tail(&view.thread);
     html! {
         div.thread data-thread=(name) {
             main.talk #main {
                 (head(view))
                 div.flow #flow tabindex="0" role="log" aria-live="polite" aria-label="Conversation" {
+                    button.button.earlier type="button" data-earlier=(first) hidden[first == 0] {
+                        "Earlier steps"
+                    }
                     div #turns data-live { (conversation(view)) }
                     button.button.newest type="button" data-newest hidden { "Newest ↓" }
                 }
@@ -51,17 +65,6 @@ fn page(view: &ThreadView) -> Markup {
 
 fn head(view: &ThreadView) -> Markup {
     let record = &view.thread;
-    let runs = turns::of(record).iter().filter(|t| t.run.is_some()).count();
-    let place = record
-        .execution_binding
-        .runtime
-        .as_ref()
-        .map_or("not started yet", words::runtime);
-    let folder = if record.workspace_binding.working_directory.is_some() {
-        "works in your folder"
-    } else {
-        "own folder"
-    };
     let files = record.context_state.last_task_artifact_relative_paths.len() as u64;
     html! {
         header.bar #head data-live {
@@ -69,17 +72,38 @@ fn head(view: &ThreadView) -> Markup {
             div.title {
                 h1 title=(record.title) { (record.title) }
                 p.muted.small {
-                    (place) " · " (folder) " · " (words::several(runs as u64, "run"))
+                    (about(record))
                     @if files > 0 { span.jump { " · " a href="#side" { (words::several(files, "file")) } } }
                 }
             }
             div.acts {
                 span role="status" { (words::state_of_view(view)) }
-                @if is_going(record) { (stop(record)) }
+                @if is_going(record) { (cancel(record)) }
                 (menu(record))
             }
         }
     }
+}
+
+/// Where it runs, where it works, and how often it ran.
+fn about(record: &TaskThread) -> String {
+    let runs = turns::of(record).iter().filter(|t| t.run.is_some()).count();
+    let place = record
+        .execution_binding
+        .runtime
+        .as_ref()
+        .map(words::runtime);
+    let folder = match record.workspace_binding.working_directory {
+        Some(_) => "works in your folder",
+        None => "own folder",
+    };
+    let runs = match runs {
+        0 if record.lifecycle_state.last_result_code.is_some() => "no run began".into(),
+        0 => "no run yet".into(),
+        n => words::several(n as u64, "run"),
+    };
+    let parts = [place.map(str::to_owned), Some(folder.into()), Some(runs)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 fn is_going(record: &TaskThread) -> bool {
@@ -89,18 +113,12 @@ fn is_going(record: &TaskThread) -> bool {
     )
 }
 
-fn stop(record: &TaskThread) -> Markup {
-    let asked = record
-        .context_state
-        .task_association
-        .as_ref()
-        .is_some_and(|a| a.cancel_requested);
-    let word = if asked { "Stop again" } else { "Stop" };
+fn cancel(record: &TaskThread) -> Markup {
     form(
         api::CANCEL,
         &record.name,
         &urls::thread(&record.name),
-        &html! { button.button type="submit" data-stop { (word) " " kbd { "." } } },
+        &html! { button.button type="submit" data-cancel { "Cancel " kbd { "." } } },
     )
 }
 
@@ -126,9 +144,9 @@ fn menu(record: &TaskThread) -> Markup {
                         (act(api::DELETE, &record.name, &here, "button danger", "Delete for good"))
                     }
                 } @else {
-                    @if began && !going { (item(api::RETRY, "Run again")) }
-                    @if began { (item(api::SYNC, "Look for files again")) }
-                    @if going { p.small.muted { "Stop the run to archive the thread." } }
+                    @if began && !going { (item(api::RETRY, "Retry")) }
+                    @if began { (item(api::SYNC, "Sync")) }
+                    @if going { p.small.muted { "Cancel the run to archive the thread." } }
                     @else { (item(api::ARCHIVE, "Archive")) }
                 }
             }
@@ -138,7 +156,7 @@ fn menu(record: &TaskThread) -> Markup {
 
 fn conversation(view: &ThreadView) -> Markup {
     let turns = turns::of(&view.thread);
-    let last = turns.iter().rposition(|t| !t.waits);
+    let last = turns.iter().rposition(turns::Turn::was_taken);
     let orphans = view
         .questions
         .iter()
@@ -147,6 +165,12 @@ fn conversation(view: &ThreadView) -> Markup {
         @if turns.is_empty() { p.muted.center { "Nothing was said here yet." } }
         @for (n, turn) in turns.iter().enumerate() { (turns::draw(view, turn, last == Some(n))) }
         @for (n, question) in orphans.enumerate() { (turns::question(view, question, n == 0)) }
+        @if let Some(away) = &view.away {
+            p.note {
+                b { "Its bridge cannot be heard. " } (words::ticked(&away.message))
+                " It is tried again until " (words::clock(away.gives_up_at_ms)) " at least."
+            }
+        }
     }
 }
 
@@ -182,7 +206,7 @@ fn composer(view: &ThreadView) -> Markup {
             div.bar {
                 (attach())
                 @if unable {
-                    span.muted.small { "Begins a new conversation: the agent has forgotten this one." }
+                    span.muted.small { "Begins a new session: the agent has forgotten this one." }
                 }
                 button.button.primary type="submit" { "Send" }
             }

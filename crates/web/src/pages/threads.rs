@@ -89,6 +89,7 @@ async fn find(web: &Web, wanted: &Wanted) -> Result<Shown, Fault> {
             archived: wanted.archived(),
             limit: Some(limit),
             before: before.clone(),
+            text: None,
         };
         let list: List = call(&*web.app, api::LIST, params).await?;
         looked += list.threads.len();

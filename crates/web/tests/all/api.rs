@@ -161,6 +161,43 @@ async fn events_can_be_resumed_and_end_with_the_server() {
     }
 }
 
+/// A piece of the past ends by itself and holds the log alone.
+#[tokio::test]
+async fn a_piece_of_a_log_can_be_read() {
+    let (world, app) = World::scripted();
+    let key = AppThreadKey::new("draft:1").unwrap();
+    let run = RunId::new("turn-1").unwrap();
+    let update = |id: i64| {
+        let update = SessionUpdate::new(&key, &run, UpdateKind::Delta, "delta", Millis(id));
+        AppEvent::Update(id, Box::new(update))
+    };
+    let ids = |body: &str| -> Vec<String> {
+        let lines = body.lines().filter_map(|line| line.strip_prefix("id: "));
+        lines.map(str::to_owned).collect()
+    };
+    let file = AppEvent::Removed(key.clone());
+    app.tells(vec![update(4), file, update(5), update(7), update(8)]);
+    for (until, told) in [
+        (5, vec!["4", "5"]),
+        (6, vec!["4", "5"]),
+        (7, vec!["4", "5", "7"]),
+    ] {
+        let path = format!("/app/events?thread=rivers&after=3&until={until}");
+        let heard = world.get(&path).await;
+        assert_eq!(
+            (heard.status.as_u16(), ids(&heard.body)),
+            (200, told.iter().map(|id| (*id).to_owned()).collect())
+        );
+        assert!(!heard.body.contains("removed"), "{}", heard.body);
+    }
+    for path in [
+        "/app/events?thread=rivers&after=3&until=3",
+        "/app/events?until=3",
+    ] {
+        assert_eq!(world.get(path).await.status, 400, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn forms_work_without_script() {
     let (world, app) = World::scripted();
@@ -219,5 +256,9 @@ async fn forms_work_without_script() {
     let before = app.asked().len();
     let refused = world.form("method=app.problems").await;
     assert_eq!((refused.status.as_u16(), app.asked().len()), (400, before));
-    assert!(refused.body.contains("A form cannot do `app.problems`."));
+    assert!(
+        refused
+            .body
+            .contains("A form cannot do <code>app.problems</code>.")
+    );
 }

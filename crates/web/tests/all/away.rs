@@ -27,7 +27,7 @@ async fn pages_work_while_the_bridge_is_away() {
     let page = world.get(path).await;
     let said = "<div class=\"you\">Write a &lt;b&gt;report&lt;/b&gt;</div>";
     assert!(
-        page.body.contains(said) && page.body.contains("data-stop"),
+        page.body.contains(said) && page.body.contains("data-cancel"),
         "{}",
         page.body
     );

@@ -54,8 +54,9 @@ async fn strangers_are_not_let_in() {
     let page = Answer::of(world.routes(None), browsing("/threads/rivers?x=1")).await;
     assert_eq!(page.status, 401);
     assert!(
-        page.body
-            .contains("Open the link that <code>threadline up</code> prints"),
+        page.body.contains(
+            "Run <code>threadline up</code> in a terminal and open the link that it prints."
+        ),
         "{}",
         page.body
     );
@@ -107,7 +108,16 @@ async fn a_link_lets_one_browser_in_once() {
         (again.status.as_u16(), again.header("set-cookie")),
         (401, "")
     );
-    assert!(again.body.contains("This link was used already"));
+    // A key that never was is told the same, and what to do.
+    for wrong in [again, ask(browsing("/enter?key=abc")).await] {
+        assert_eq!(wrong.status, 401);
+        for words in [
+            "This link does not let you in",
+            "Run <code>threadline up</code> in a terminal. It prints a fresh link",
+        ] {
+            assert!(wrong.body.contains(words), "{}", wrong.body);
+        }
+    }
 
     // From another site's page a strict cookie does not survive a redirect.
     let path = world.web.new_entry_path();

@@ -55,9 +55,9 @@ async fn every_end_says_what_happened_and_what_can_be_done() {
             None,
             &[
                 "done, files missing",
-                "Some files could not be brought. ",
+                "Not every file is here. ",
                 "WHY: it broke.",
-                "Fetch again",
+                ">Sync</button>",
             ],
             &["How it ended"],
         ),
@@ -65,7 +65,7 @@ async fn every_end_says_what_happened_and_what_can_be_done() {
             "aborted",
             "no-artifacts",
             None,
-            &["Stopped", "No files: the run was stopped.", "Try again"],
+            &["Cancelled", "No files: the run was cancelled.", ">Retry<"],
             &["<code>aborted"],
         ),
         (
@@ -77,7 +77,7 @@ async fn every_end_says_what_happened_and_what_can_be_done() {
                 "It did not deliver: a.pdf.",
                 "No files: the run did not succeed.",
             ],
-            &["Fetch again", "The list names it"],
+            &["class=\"trouble\"", "The list names it"],
         ),
         (
             "ACP_HTTP_CONNECTION_CLOSED",
@@ -86,10 +86,11 @@ async fn every_end_says_what_happened_and_what_can_be_done() {
             &[
                 "The result did not arrive",
                 "The connection broke.",
-                "Fetch the result",
-                "Try again",
+                "No files yet: the result did not arrive.",
+                ">Sync</button>",
+                ">Retry</button>",
             ],
-            &["Fetch again"],
+            &["class=\"trouble\""],
         ),
         (
             "SESSION_CONTINUATION_UNAVAILABLE",
@@ -97,7 +98,7 @@ async fn every_end_says_what_happened_and_what_can_be_done() {
             None,
             &[
                 "This conversation cannot go on",
-                "Try again in a new conversation",
+                "Retry in a new session",
                 "name=\"newSession\" value=\"1\"",
             ],
             &[],
@@ -106,7 +107,7 @@ async fn every_end_says_what_happened_and_what_can_be_done() {
             "failed",
             "failed",
             None,
-            &["It did not work", "gave no reason", "Try again"],
+            &["It did not work", "gave no reason", ">Retry</button>"],
             &[],
         ),
     ];
@@ -118,5 +119,83 @@ async fn every_end_says_what_happened_and_what_can_be_done() {
         for words in has_not {
             assert!(!page.contains(words), "{result}: {words}\n{page}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_never_ran_says_so() {
+    let (world, app) = World::scripted();
+    let told = "The folder must lie beneath one of `work_roots`.";
+    let context = json!({
+        "messages": [
+            {"role": "user", "text": "go", "timestampMs": 1, "state": "failed"},
+            {"role": "assistant", "text": told, "timestampMs": 2, "error": true},
+        ],
+        "lastArtifactSyncStatus": "failed", "lastArtifactSyncDetail": "WORKDIR_NOT_ALLOWED: x.",
+        "taskAssociation": {"appThreadKey": "draft:x", "requestId": "r", "startedAtMs": 0},
+    });
+    let state = json!({"status": "ready", "lastResultCode": "WORKDIR_NOT_ALLOWED"});
+    let mut view = thread("x", Path::new("/w"), context, state);
+    view["thread"]["executionBinding"]
+        .as_object_mut()
+        .unwrap()
+        .remove("runtime");
+    app.says("app.show", view);
+    let page = world.get("/threads/x").await.body;
+    for words in [
+        "own folder · no run began",
+        "No files: the run did not begin.",
+        "The folder must lie beneath one of <code>work_roots</code>.",
+    ] {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
+    for words in [
+        "0 runs",
+        "not started yet",
+        "Begun",
+        "Started",
+        ">Sync</button>\n",
+    ] {
+        assert!(!page.contains(words), "{words}\n{page}");
+    }
+}
+
+#[tokio::test]
+async fn what_became_of_turns_and_questions_stays_visible() {
+    let (world, app) = World::scripted();
+    let question = |id: &str, state: &str, answer: Value| {
+        json!({
+            "questionId": id, "threadId": "draft:x", "runId": "a", "kind": "question", "text": format!("Which {id}?"),
+            "options": [{"optionId": "1", "label": "The <first>"}], "freeText": true, "state": state, "askedAt": 0, "answer": answer,
+        })
+    };
+    let context = json!({
+        "messages": [
+            {"role": "user", "text": "one", "timestampMs": 1, "runId": "a", "state": "cancelled"},
+            {"role": "user", "text": "two", "timestampMs": 2, "state": "dropped"},
+            {"role": "user", "text": "three", "timestampMs": 3, "runId": "b", "state": "running"},
+            {"role": "user", "text": "four", "timestampMs": 4, "state": "queued"},
+        ],
+        "queuedTurns": [{"requestId": "r4", "prompt": "four", "queuedAtMs": 4}],
+        "closedQuestions": [
+            question("river", "answered", json!({"optionId": "1"})),
+            question("lake", "answered", json!({"text": "My own"})),
+            question("sea", "withdrawn", Value::Null),
+        ],
+        "taskAssociation": {"appThreadKey": "draft:x", "requestId": "r", "runId": "b", "startedAtMs": 0},
+    });
+    let view = thread("x", Path::new("/w"), context, json!({"status": "running"}));
+    app.says("app.show", view);
+    let page = world.get("/threads/x").await.body;
+    for words in [
+        "<p class=\"small muted aside-you\">Cancelled</p>",
+        "<div class=\"you later\">two</div><p class=\"small muted aside-you\">Dropped · it was cancelled before its turn came</p>",
+        "<div class=\"you\">three</div><div class=\"work\"",
+        "Queued · goes out when the turn before it has ended",
+        "You answered</span> <b>The &lt;first&gt;</b>",
+        "You answered</span> <b>My own</b>",
+        "The run ended before you answered</span>",
+    ] {
+        assert!(page.contains(words), "{words}\n{page}");
     }
 }

@@ -99,3 +99,105 @@ async fn searching_looks_through_all_pages() {
     let empty = world.get("/threads").await.body;
     assert!(empty.contains("No threads yet.") && empty.contains("It ends in the middle."));
 }
+
+fn summary(name: &str, status: &str, result: Option<&str>) -> serde_json::Value {
+    json!({"threadId": format!("draft:{name}"), "name": name, "title": name, "lifecycleStatus": status, "lastResultCode": result, "updatedAtMs": 0, "files": 0, "bytes": 0})
+}
+
+#[tokio::test]
+async fn home_counts_what_there_is_and_says_what_runs() {
+    let (world, app) = World::scripted();
+    let question = json!({"questionId": "q", "threadId": "draft:asks", "runId": "r", "kind": "question", "text": "Which?", "options": [], "freeText": true, "state": "open", "askedAt": 0, "threadName": "asks", "threadTitle": "asks"});
+    let mut failed = summary("broke", "ready", Some("MODEL_FAILED"));
+    failed["reason"] = json!("The model answered 401. Check `THREADLINE_MODEL_KEY`.");
+    let asks = summary("asks", "running", None);
+    let home = |working: serde_json::Value| {
+        let totals =
+            json!({"failed": 31, "working": working.as_array().unwrap().len(), "doneToday": 25});
+        json!({"questions": [question], "failed": [failed], "working": working, "doneToday": [summary("fine", "ready", Some("success"))], "filesToday": 3, "totals": totals})
+    };
+    app.says("app.home", home(json!([asks])));
+    let page = world.get("/").await.body;
+    for words in [
+        "32 things need you",
+        "Nothing else is running.",
+        "The model answered 401. Check <code>THREADLINE_MODEL_KEY</code>.",
+        "href=\"/threads?q=failed\"><span>30 more</span>",
+        "25 tasks, 3 files, all verified",
+        "href=\"/threads?q=done\"><span>24 more</span>",
+    ] {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
+    // Its question stands above already.
+    assert!(!page.contains("Working now"), "{page}");
+    for (working, words) in [
+        (
+            summary("busy", "running", None),
+            "Everything else is running on its own.",
+        ),
+        (
+            summary("later", "queued", None),
+            "The work below waits for its turn.",
+        ),
+    ] {
+        app.says("app.home", home(json!([asks, working])));
+        let page = world.get("/").await.body;
+        assert!(page.contains(words), "{words}\n{page}");
+        assert!(
+            page.contains("Working now <span class=\"muted small\">1</span>"),
+            "{page}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_missing_model_is_said_where_work_begins() {
+    let (world, app) = World::scripted();
+    let runtime = |id: &str, status: &str| json!({"runtime": id, "label": id, "available": true, "status": status, "maxActive": 1, "maxQueued": 1});
+    let demonstrates = runtime("builtin", threadline_contract::method::DEMONSTRATION);
+    let words = "No model is configured: tasks run as a demonstration.";
+    for (runtimes, said) in [
+        (json!([demonstrates]), true),
+        (json!([runtime("builtin", "model m at h")]), false),
+        (json!([demonstrates, runtime("acp:codex", "ready")]), false),
+        (json!([]), false),
+    ] {
+        app.says(
+            "app.runtimes",
+            json!({"version": "0", "runtimes": runtimes}),
+        );
+        for path in ["/", "/new"] {
+            let page = world.get(path).await.body;
+            assert_eq!(page.contains(words), said, "{path} {runtimes}");
+            assert_eq!(
+                page.contains("<code>THREADLINE_MODEL_URL</code>"),
+                said,
+                "{path} {runtimes}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_long_thread_begins_with_its_newest_events() {
+    let (world, app) = World::scripted();
+    for (heard, stream, first) in [
+        (
+            100_000,
+            "/app/events?thread=x&amp;after=99000",
+            "data-earlier=\"99000\">",
+        ),
+        (1000, "/app/events?thread=x", "data-earlier=\"0\" hidden>"),
+    ] {
+        let run = json!({"appThreadKey": "draft:x", "requestId": "r", "runId": "a", "startedAtMs": 0, "lastEventId": heard});
+        let context = json!({"messages": [], "taskAssociation": run});
+        let view = thread("x", Path::new("/w"), context, json!({"status": "running"}));
+        app.says("app.show", view);
+        let page = world.get("/threads/x").await.body;
+        assert!(
+            page.contains(&format!("data-events=\"{stream}\"")),
+            "{page}"
+        );
+        assert!(page.contains(first), "{page}");
+    }
+}

@@ -13,6 +13,7 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use threadline_app::{App, Config, Endpoint};
 use threadline_contract::{AccountId, TokenId};
 use threadline_engine::Caller;
@@ -174,7 +175,7 @@ pub(crate) async fn shelf(folder: &Path, files: &[(&str, &str, &str)]) -> App {
         std::fs::write(place, content).unwrap();
     }
     let synced = files.iter().map(|(path, kind, content)| {
-        json!({"path": path, "size": content.len(), "sha256": "ab".repeat(32), "contentType": kind})
+        json!({"path": path, "size": content.len(), "sha256": hex::encode(Sha256::digest(content)), "contentType": kind})
     });
     let context = json!({
         "messages": [], "lastArtifactSyncStatus": "synced",

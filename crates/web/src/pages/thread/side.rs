@@ -25,12 +25,11 @@ pub(super) fn draw(view: &ThreadView) -> Markup {
 fn files(record: &TaskThread) -> Markup {
     let state = &record.context_state;
     let paths = &state.last_task_artifact_relative_paths;
-    let size = |path: &str| {
+    let known = |path: &str| {
         state
             .last_artifacts
             .iter()
             .find(|f| f.path.as_str() == path)
-            .map(|f| f.size)
     };
     let all: u64 = state.last_artifacts.iter().map(|f| f.size).sum();
     html! {
@@ -40,10 +39,14 @@ fn files(record: &TaskThread) -> Markup {
                 @if !paths.is_empty() { span.muted.small { (paths.len()) " · " (words::size(all)) } }
             }
             @for path in paths {
+                @let file = known(path.as_str());
                 a.file href=(urls::preview(&record.name, path.as_str())) data-preview data-path=(path) {
                     span.kind aria-hidden="true" { (kind::badge(path.as_str())) }
                     span.name title=(path) { (name(path.as_str())) }
-                    span.muted.small.num { @if let Some(size) = size(path.as_str()) { (words::size(size)) } }
+                    span.muted.small.num { @if let Some(file) = file { (words::size(file.size)) } }
+                    @if file.is_some_and(|f| f.changed) {
+                        span.small.bad.changed { "changed since it was verified" }
+                    }
                 }
             }
             div #coming data-own {}
@@ -67,16 +70,19 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
         .as_deref()
         .unwrap_or_default();
     let here = urls::thread(&record.name);
-    let again = act(api::SYNC, &record.name, &here, "button", "Fetch again");
+    let again = act(api::SYNC, &record.name, &here, "button", "Sync");
     let earlier = super::turns::of(record)
         .iter()
         .filter(|t| t.run.is_some())
         .count()
         > 1;
-    let result = record.lifecycle_state.last_result_code;
-    let stopped = result == Some(ResultCode::Aborted);
+    let changed = state.last_artifacts.iter().filter(|f| f.changed).count();
+    let calm = |words: &str| html! { p.calm { (words) } };
+    let trouble = |words: &str| {
+        html! { div.trouble { p { b { (words) " " } (words::ticked(detail)) } (again) } }
+    };
     match state.last_artifact_sync_status {
-        None => html! { p.calm { "Files that the agent makes come here when its run has ended." } },
+        None => calm("Files that the agent makes come here when its run has ended."),
         Some(SyncStatus::Queued | SyncStatus::Running) => html! {
             p.calm {
                 "Files come when this run has ended."
@@ -89,25 +95,31 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
         Some(SyncStatus::Synced) => html! {
             p.proof {
                 (icon::check())
-                span { (files) " of " (files) " verified" }
+                span { (files.saturating_sub(changed)) " of " (files) " verified" }
                 @if let Some(at) = state.last_artifact_sync_at_ms { span.muted.small { (words::clock(at)) } }
             }
         },
-        Some(SyncStatus::Partial) => html! {
-            div.trouble { p { b { "Some files could not be brought. " } (detail) } (again) }
-        },
-        // Why it did not succeed, and what can be done, is told in the conversation.
-        Some(SyncStatus::Failed) if result != Some(ResultCode::Success) => {
-            html! { p.calm { "No files: the run did not succeed." } }
+        Some(SyncStatus::Partial) => trouble("Not every file is here."),
+        Some(SyncStatus::NoExportedArtifacts) => calm("This run made no files."),
+        Some(SyncStatus::Failed | SyncStatus::NoArtifacts) => {
+            match record.lifecycle_state.last_result_code {
+                Some(ResultCode::Success) => trouble("The files are not here."),
+                // Why, and what can be done, is told in the conversation.
+                result => calm(without_files(record, result)),
+            }
         }
-        Some(SyncStatus::Failed) => html! {
-            div.trouble { p { b { "The files could not be brought. " } (detail) } (again) }
-        },
-        Some(SyncStatus::NoArtifacts) if stopped => {
-            html! { p.calm { "No files: the run was stopped." } }
-        }
-        Some(SyncStatus::NoArtifacts) => html! { p.calm { "No files: the run did not succeed." } },
-        Some(SyncStatus::NoExportedArtifacts) => html! { p.calm { "This run made no files." } },
+    }
+}
+
+/// Why a run that did not succeed has no files.
+fn without_files(record: &TaskThread, result: Option<ResultCode>) -> &'static str {
+    let run = record.context_state.task_association.as_ref();
+    let began = run.is_some_and(|run| run.run_id.is_some());
+    match result {
+        Some(ResultCode::Aborted) => "No files: the run was cancelled.",
+        Some(code) if words::may_be_synced(code) => "No files yet: the result did not arrive.",
+        _ if !began => "No files: the run did not begin.",
+        _ => "No files: the run did not succeed.",
     }
 }
 
@@ -144,7 +156,7 @@ fn facts(record: &TaskThread) -> Markup {
                     (fact("Runs on", &html! { (words::runtime(runtime)) }))
                 }
                 @if let Some(run) = run { (run_facts(record, run)) }
-                (fact("Begun", &words::moment(record.created_at_ms)))
+                @if run.is_none() { (fact("Made", &words::moment(record.created_at_ms))) }
             }
         }
     }
@@ -155,9 +167,13 @@ fn run_facts(record: &TaskThread, run: &TaskAssociation) -> Markup {
     let which = if going { "Run" } else { "Last run" };
     html! {
         @if let Some(session) = &run.session_key { (fact("Session", &html! { code { (session) } })) }
-        @if let Some(id) = &run.run_id { (fact(which, &html! { code { (id) } })) }
-        (fact("Started", &words::moment(run.started_at_ms)))
-        @if !going || run.usage.is_some() { (fact("Used", &used(run))) }
+        @if let Some(id) = &run.run_id {
+            (fact(which, &html! { code { (id) } }))
+            (fact("Started", &words::moment(run.started_at_ms)))
+            @if !going || run.usage.is_some() { (fact("Used", &used(run))) }
+        } @else {
+            (fact("Asked for", &words::moment(run.started_at_ms)))
+        }
     }
 }
 

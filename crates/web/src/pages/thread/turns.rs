@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use threadline_app::api::{self, ThreadView};
 use threadline_contract::{
-    Code, Question, ResultCode, RunId,
-    thread::{Lifecycle, Message, Role, TaskThread},
+    Code, Question, QuestionState, ResultCode, RunId,
+    thread::{Lifecycle, Message, Role, TaskThread, TurnState},
 };
 
 use super::{
@@ -21,7 +21,16 @@ pub(super) struct Turn<'a> {
     pub(super) run: Option<&'a RunId>,
     /// It waits for the turn before it.
     pub(super) waits: bool,
+    /// What became of it, where the record says so.
+    state: Option<TurnState>,
     messages: Vec<&'a Message>,
+}
+
+impl Turn<'_> {
+    /// It runs or ran, or at least was tried.
+    pub(super) fn was_taken(&self) -> bool {
+        !self.waits && self.state != Some(TurnState::Dropped)
+    }
 }
 
 /// The turns in the order in which they were asked for. What a run said goes to its own turn, also
@@ -48,6 +57,7 @@ pub(super) fn of(record: &TaskThread) -> Vec<Turn<'_>> {
                     key: format!("turn-{n}"),
                     run,
                     waits,
+                    state: message.state,
                     messages: vec![message],
                 });
             }
@@ -74,7 +84,12 @@ pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
     let by = |role: Role| turn.messages.iter().filter(move |m| m.role == role);
     let result = view.thread.lifecycle_state.last_result_code;
     let ended = view.thread.lifecycle_state.status == Lifecycle::Ready;
-    let shows_outcome = last && ended && result.is_some_and(|r| words::outcome(r).is_some());
+    let done = turn.state == Some(TurnState::Done);
+    let shows_outcome =
+        last && ended && !done && result.is_some_and(|r| words::outcome(r).is_some());
+    let dropped = turn.state == Some(TurnState::Dropped);
+    let closed = view.thread.context_state.closed_questions.iter();
+    let closed = closed.filter(|q| Some(&q.run_id) == turn.run);
     let questions = view
         .questions
         .iter()
@@ -84,12 +99,46 @@ pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
     }
     html! {
         section.turn #(turn.key) {
-            @for message in by(Role::User) { div.you { (message.text) } }
+            @for message in by(Role::User) { div.you.later[dropped] { (message.text) } }
+            (became(turn.state, shows_outcome))
             div.work data-own aria-live="off" data-run=[turn.run.map(RunId::as_str)] {}
+            @for question in closed { (answered(question)) }
             @for message in by(Role::Assistant).filter(|m| !m.error) { (said(&message.text)) }
             @for (n, open) in questions.enumerate() { (question(view, open, n == 0)) }
             @if shows_outcome { (outcome(view, turn)) } @else {
-                @for message in by(Role::Assistant).filter(|m| m.error) { p.note.bad { (message.text) } }
+                @for message in by(Role::Assistant).filter(|m| m.error) {
+                    p.note.bad { (words::ticked(&message.text)) }
+                }
+            }
+        }
+    }
+}
+
+/// A turn that came to nothing says so beneath its message, unless its outcome is told in full.
+fn became(state: Option<TurnState>, told: bool) -> Markup {
+    let word = match state {
+        Some(TurnState::Dropped) => "Dropped · it was cancelled before its turn came",
+        Some(TurnState::Cancelled) if !told => "Cancelled",
+        _ => return html! {},
+    };
+    html! { p.small.muted.aside-you { (word) } }
+}
+
+/// A question that waits no more, with what became of it.
+fn answered(question: &Question) -> Markup {
+    let (look, word) = match question.state {
+        QuestionState::Open => ("state waiting", "It waits for an answer"),
+        QuestionState::Answered => ("state done", "You answered"),
+        QuestionState::Declined => ("state", "You declined to answer"),
+        QuestionState::Expired => ("state", "Its time ran out"),
+        QuestionState::Withdrawn => ("state", "The run ended before you answered"),
+    };
+    html! {
+        div.card.answered #(format!("closed-{}", question.question_id)) {
+            p.what { (question.text) }
+            p {
+                span class=(look) { span.dot aria-hidden="true" {} (word) }
+                @if let Some(answer) = question.answer_text() { " " b { (answer) } }
             }
         }
     }
@@ -103,9 +152,9 @@ fn waiting(view: &ThreadView, turn: &Turn<'_>) -> Markup {
             p.small.muted.aside-you {
                 @match view.queue {
                     Some(place) if in_line => {
-                        "Waits for its turn · number " (place.position) " of " (place.queued) " in line"
+                        "Queued · number " (place.position) " of " (place.queued) " in line"
                     },
-                    _ => "Goes out when the turn before it has ended",
+                    _ => "Queued · goes out when the turn before it has ended",
                 }
             }
         }
@@ -138,27 +187,27 @@ fn outcome(view: &ThreadView, turn: &Turn<'_>) -> Markup {
         Some(_) => words::beside(&advice),
         None => advice,
     };
-    let stopped = result == ResultCode::Aborted;
+    let cancelled = result == ResultCode::Aborted;
     let here = urls::thread(&record.name);
-    let look = if stopped { "state" } else { "state failed" };
+    let look = if cancelled { "state" } else { "state failed" };
     let anew = html! {
         input type="hidden" name="newSession" value="1";
-        button.button.primary type="submit" { "Try again in a new conversation" }
+        button.button.primary type="submit" { "Retry in a new session" }
     };
     html! {
-        div.card.outcome.quietly[stopped] role="group" aria-label="How it ended" {
+        div.card.outcome.quietly[cancelled] role="group" aria-label="How it ended" {
             p.what { span class=(look) { span.dot aria-hidden="true" {} } (title) }
-            @if let Some(told) = told { p { (told) } }
-            @if !advice.is_empty() { p.muted.small { (advice) } }
-            @if !stopped { p.small.muted { code { (result) } } }
+            @if let Some(told) = told { p { (words::ticked(told)) } }
+            @if !advice.is_empty() { p.muted.small { (words::ticked(&advice)) } }
+            @if !cancelled { p.small.muted { code { (result) } } }
             div.buttons {
-                @if words::may_be_fetched(result) {
-                    (act(api::SYNC, &record.name, &here, "button primary", "Fetch the result"))
+                @if words::may_be_synced(result) {
+                    (act(api::SYNC, &record.name, &here, "button primary", "Sync"))
                 }
                 @if result == ResultCode::Code(Code::ContinuationUnavailable) {
                     (form(api::RETRY, &record.name, &here, &anew))
                 } @else {
-                    (act(api::RETRY, &record.name, &here, "button", "Try again"))
+                    (act(api::RETRY, &record.name, &here, "button", "Retry"))
                 }
             }
         }
