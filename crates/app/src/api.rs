@@ -15,7 +15,7 @@ use threadline_contract::{
 
 /// Sends a turn; makes the thread when none is named. [`SendParams`] → [`ThreadView`].
 pub const SEND: &str = "app.send";
-/// Sends the last message of the user again, as a new turn. [`RetryParams`] → [`ThreadView`].
+/// Sends the last turn again that was not dropped while it waited, as a new one. [`RetryParams`] → [`ThreadView`].
 pub const RETRY: &str = "app.retry";
 /// The threads, last changed first. [`ListParams`] → [`List`].
 pub const LIST: &str = "app.list";
@@ -29,7 +29,8 @@ pub const SYNC: &str = "app.sync";
 pub const ARCHIVE: &str = "app.archive";
 /// Brings it back. [`ThreadParams`] → [`ThreadView`].
 pub const RESTORE: &str = "app.restore";
-/// Removes an archived thread and the folder that was made for it. [`ThreadParams`] → [`Deleted`].
+/// Removes an archived thread for good: its record, the folder that was made for it, and everything
+/// that its bridge holds of it. [`ThreadParams`] → [`Deleted`].
 pub const DELETE: &str = "app.delete";
 /// Answers a question. [`AnswerParams`] → [`Question`].
 pub const ANSWER: &str = "app.answer";
@@ -111,6 +112,9 @@ impl std::fmt::Debug for BridgeParams {
 pub struct RetryParams {
     /// The thread: name, beginning of it, or key.
     pub thread: String,
+    /// See [`SendParams::request_id`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestId>,
     /// See [`SendParams::new_session`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub new_session: bool,
@@ -137,6 +141,10 @@ pub struct ListParams {
     /// Goes on where a list ended: its `next`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
+    /// Only threads in which each of these words occurs, in whatever case: in the name, the title or
+    /// anything that the user asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// Parameters of [`ANSWER`]: an option, or own words.
@@ -246,9 +254,26 @@ pub struct ThreadView {
     /// Its place in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueuePlace>,
+    /// Its run goes on, but its bridge cannot be heard just now: what is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away: Option<Away>,
     /// Something to tell the user about what was just asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
+}
+
+/// A bridge that cannot be heard, and is tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Away {
+    /// What the thread's result will be if it does not come back.
+    pub code: ResultCode,
+    /// Why it cannot be heard, in a sentence.
+    pub message: String,
+    /// Since when.
+    pub since_ms: Millis,
+    /// Until when it is tried again at least.
+    pub gives_up_at_ms: Millis,
 }
 
 /// Result of [`DELETE`].
@@ -262,6 +287,10 @@ pub struct Deleted {
     /// The folder that went with it; absent when it was not ours to remove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed_folder: Option<String>,
+    /// What its bridge holds of it is not gone yet: why, in a sentence. It goes as soon as it can,
+    /// also after a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<String>,
 }
 
 /// A question together with the thread that asks.

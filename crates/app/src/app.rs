@@ -6,6 +6,7 @@
 //! next [`App::open`] goes on with it.
 
 mod cancel;
+mod delete;
 mod events;
 mod live;
 mod look;
@@ -38,11 +39,13 @@ use self::live::Live;
 use crate::{
     api::FileProgress,
     config::Config,
+    deletions::Deletions,
     endpoints::Endpoints,
     fault::{internal, storage},
     lane::Lanes,
     outbox::Outbox,
     records::{Records, lock},
+    sync::Verified,
 };
 
 /// Progress that a slow listener may miss.
@@ -64,6 +67,9 @@ pub(crate) struct Core {
     pub(crate) records: Records,
     pub(crate) outbox: Outbox,
     pub(crate) endpoints: Endpoints,
+    pub(crate) deletions: Deletions,
+    /// Which files are still what was verified.
+    pub(crate) verified: Arc<Verified>,
     pub(crate) lanes: Mutex<Lanes>,
     /// What is known of running threads beside their records.
     pub(crate) live: Mutex<HashMap<AppThreadKey, Live>>,
@@ -75,6 +81,8 @@ pub(crate) struct Core {
     pub(crate) syncing: Mutex<HashMap<AppThreadKey, CancellationToken>>,
     /// Requests that are being taken just now.
     pub(crate) asking: Mutex<HashSet<RequestId>>,
+    /// Requests to try a turn again that made no new one, and the thread of each.
+    pub(crate) retried: Mutex<HashMap<RequestId, AppThreadKey>>,
     /// Requests whose files are still to come.
     pub(crate) to_sync: Mutex<HashSet<RequestId>>,
     /// When each bridge last said how large its lane is.
@@ -96,7 +104,7 @@ impl App {
             let (config, tasks) = (config.clone(), tasks.clone());
             tokio::task::spawn_blocking(move || parts(&config, tasks)).await
         };
-        let (records, outbox, endpoints) = opened.map_err(internal)??;
+        let (records, outbox, endpoints, deletions) = opened.map_err(internal)??;
         let stop = CancellationToken::new();
         let core = Arc::new(Core {
             lanes: Mutex::new(Lanes::new(config.lane)),
@@ -104,11 +112,14 @@ impl App {
             records,
             outbox,
             endpoints,
+            deletions,
+            verified: Arc::default(),
             live: Mutex::default(),
             running: Mutex::default(),
             syncs: Mutex::default(),
             syncing: Mutex::default(),
             asking: Mutex::default(),
+            retried: Mutex::default(),
             to_sync: Mutex::default(),
             sized: Mutex::default(),
             progress: broadcast::Sender::new(PROGRESS),
@@ -117,6 +128,7 @@ impl App {
             tasks,
         });
         core.keep_index();
+        core.resume_deletions().await?;
         core.resume().await?;
         Ok(Self {
             core,
@@ -139,13 +151,16 @@ impl App {
     }
 }
 
-fn parts(config: &Config, tasks: TaskTracker) -> Result<(Records, Outbox, Endpoints), Fault> {
+type Opened = (Records, Outbox, Endpoints, Deletions);
+
+fn parts(config: &Config, tasks: TaskTracker) -> Result<Opened, Fault> {
     let folder: &Path = &config.data;
     atomic::create_dir_all(folder, Access::Private).map_err(storage)?;
     Ok((
         Records::open(&folder.join("threads"), tasks).map_err(storage)?,
         Outbox::open(&folder.join("outbox"))?,
         Endpoints::open(&folder.join("bridges.json"), &config.bridge, config.timings)?,
+        Deletions::open(&folder.join("deleting"))?,
     ))
 }
 

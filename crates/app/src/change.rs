@@ -4,10 +4,11 @@
 //! thread has moved on, or after the user stopped the run, changes nothing.
 
 use threadline_contract::{
-    ArtifactScope, Code, Fault, Millis, RequestId, ResultCode, RunId, RunStatus, Snapshot,
+    ArtifactScope, Code, Fault, Millis, Question, QuestionState, RequestId, ResultCode, RunId,
+    RunStatus, Snapshot,
     thread::{
-        ExecutionMode, Lifecycle, Message, Move, QueuedTurn, Role, SyncStatus, TaskAssociation,
-        TaskThread,
+        CLOSED_QUESTIONS, ExecutionMode, Lifecycle, Message, Move, QueuedTurn, Role, SyncStatus,
+        TaskAssociation, TaskThread, TurnState,
     },
 };
 
@@ -19,13 +20,15 @@ use crate::{
 };
 
 /// Characters of a title.
-const TITLE: usize = 32;
+const TITLE: usize = 200;
 
-/// The first words of a message, as the thread's title.
+/// The first line of a message, as the thread's title. Whoever shows it cuts it to their own size.
 pub(crate) fn title(prompt: &str) -> String {
-    let line = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = prompt.lines().find(|line| !line.trim().is_empty());
+    let words = line.unwrap_or_default().split_whitespace();
+    let line = words.collect::<Vec<_>>().join(" ");
     let mut short: String = line.chars().take(TITLE).collect();
-    if line.chars().count() > TITLE {
+    if short.len() < line.len() {
         short.truncate(short.trim_end().len());
         short.push('…');
     }
@@ -43,7 +46,7 @@ pub(crate) fn not_archived(record: &TaskThread) -> Result<(), Fault> {
 /// The user asked for a turn.
 pub(crate) fn asked(record: &mut TaskThread, turn: QueuedTurn, place: Place) -> Result<(), Fault> {
     not_archived(record)?;
-    say(record, Role::User, &turn.prompt, turn.queued_at_ms);
+    ask(record, &turn, TurnState::Queued);
     record.context_state.queued_turns.push(turn);
     if place == Place::Wait && record.lifecycle_state.status == Lifecycle::Ready {
         wait(record)?;
@@ -57,7 +60,7 @@ pub(crate) fn turned_away(record: &mut TaskThread, turn: &QueuedTurn, fault: &Fa
     if record.lifecycle_state.status != Lifecycle::Ready {
         return;
     }
-    say(record, Role::User, &turn.prompt, turn.queued_at_ms);
+    ask(record, turn, TurnState::Failed);
     fail(record, ResultCode::Code(fault.code), &fault.message);
 }
 
@@ -91,6 +94,7 @@ pub(crate) fn begin(
         usage: None,
     });
     record.lifecycle_state.last_run_at_ms = Some(now);
+    mark(record, turn.queued_at_ms, TurnState::Running);
     unsettle(record, SyncStatus::Running);
     Ok(Some(turn))
 }
@@ -155,7 +159,9 @@ pub(crate) fn ended_early(
         other => verdict::without_success(other),
     };
     record.context_state.last_artifact_sync_status = Some(sync);
-    end(record, verdict::code(status, code))
+    let code = verdict::code(status, code);
+    settle(record, code);
+    end(record, code)
 }
 
 /// The result of a run. `false`: it does not concern the thread any more.
@@ -171,6 +177,8 @@ pub(crate) fn ended(
         return Ok(false);
     }
     handle(record, request, snapshot, asked_at);
+    mark(record, asked_at, state_of(verdict.code));
+    settle(record, verdict.code);
     for (text, error) in [(&verdict.text, false), (&verdict.error, true)] {
         if let Some(text) = text {
             answer(record, &snapshot.run_id, text, error, now);
@@ -216,7 +224,9 @@ pub(crate) fn lost(
         timestamp_ms: now,
         run_id: run,
         error: true,
+        state: None,
     });
+    settle(record, trouble.code);
     end(record, trouble.code)
 }
 
@@ -226,10 +236,12 @@ pub(crate) fn unsent(
     request: &RequestId,
     fault: &Fault,
 ) -> Result<(), Fault> {
-    record
-        .context_state
-        .queued_turns
-        .retain(|t| t.request_id != *request);
+    let turns = &mut record.context_state.queued_turns;
+    let at = turns.iter().position(|t| t.request_id == *request);
+    if let Some(turn) = at.map(|at| turns.remove(at)) {
+        mark(record, turn.queued_at_ms, TurnState::Failed);
+    }
+    settle(record, ResultCode::Code(fault.code));
     if matches!(
         record.lifecycle_state.status,
         Lifecycle::Running | Lifecycle::Queued
@@ -253,6 +265,13 @@ pub(crate) fn aborted(record: &mut TaskThread, now: Millis) -> Result<bool, Faul
     record.lifecycle_state.status = status.after(Move::End)?;
     let context = &mut record.context_state;
     context.queued_turns.clear();
+    for message in &mut context.messages {
+        message.state = match message.state {
+            Some(TurnState::Running) => Some(TurnState::Cancelled),
+            Some(TurnState::Queued) => Some(TurnState::Dropped),
+            other => other,
+        };
+    }
     let running = status == Lifecycle::Running;
     if let Some(association) = context.task_association.as_mut().filter(|_| running) {
         association.cancel_requested = true;
@@ -268,13 +287,30 @@ pub(crate) fn aborted(record: &mut TaskThread, now: Millis) -> Result<bool, Faul
 }
 
 /// The thread goes on with the run that it had given up on.
-pub(crate) fn resumed(record: &mut TaskThread, request: &RequestId) -> Result<(), Fault> {
+pub(crate) fn resumed(
+    record: &mut TaskThread,
+    request: &RequestId,
+    asked_at: Millis,
+) -> Result<(), Fault> {
     if current(record, request).is_none_or(|a| a.cancel_requested) {
         return Err(Fault::invalid("The thread has another run by now."));
     }
     record.lifecycle_state.status = record.lifecycle_state.status.after(Move::Start)?;
+    mark(record, asked_at, TurnState::Running);
     unsettle(record, SyncStatus::Running);
     Ok(())
+}
+
+/// A question of a run was answered or ended otherwise. It stays in the record, once.
+pub(crate) fn question_closed(record: &mut TaskThread, question: &Question) {
+    let closed = &mut record.context_state.closed_questions;
+    let known = closed.iter().any(|q| q.question_id == question.question_id);
+    if question.state == QuestionState::Open || known {
+        return;
+    }
+    closed.push(question.clone());
+    let more = closed.len().saturating_sub(CLOSED_QUESTIONS);
+    closed.drain(..more);
 }
 
 /// The files of a run are being brought again.
@@ -383,17 +419,45 @@ fn fail(record: &mut TaskThread, code: ResultCode, message: &str) {
         timestamp_ms: now,
         run_id: None,
         error: true,
+        state: None,
     });
 }
 
-fn say(record: &mut TaskThread, role: Role, text: &str, at: Millis) {
+fn ask(record: &mut TaskThread, turn: &QueuedTurn, state: TurnState) {
     record.context_state.messages.push(Message {
-        role,
-        text: text.to_owned(),
-        timestamp_ms: at,
+        role: Role::User,
+        text: turn.prompt.clone(),
+        timestamp_ms: turn.queued_at_ms,
         run_id: None,
         error: false,
+        state: Some(state),
     });
+}
+
+/// What became of the turn that was asked for at this moment.
+fn mark(record: &mut TaskThread, asked_at: Millis, state: TurnState) {
+    let messages = record.context_state.messages.iter_mut().rev();
+    let mut own = messages.filter(|m| m.role == Role::User && m.timestamp_ms == asked_at);
+    if let Some(message) = own.next() {
+        message.state = Some(state);
+    }
+}
+
+/// What became of the turn that was running.
+fn settle(record: &mut TaskThread, code: ResultCode) {
+    for message in &mut record.context_state.messages {
+        if message.state == Some(TurnState::Running) {
+            message.state = Some(state_of(code));
+        }
+    }
+}
+
+fn state_of(code: ResultCode) -> TurnState {
+    match code {
+        ResultCode::Success => TurnState::Done,
+        ResultCode::Aborted => TurnState::Cancelled,
+        _ => TurnState::Failed,
+    }
 }
 
 /// A run's answer, once: the same result may be told again after a restart.
@@ -412,6 +476,7 @@ fn answer(record: &mut TaskThread, run: &RunId, text: &str, error: bool, now: Mi
             timestamp_ms: now,
             run_id: Some(run.clone()),
             error,
+            state: None,
         });
     }
 }

@@ -50,10 +50,12 @@ fn good() -> Verdict {
 }
 
 #[test]
-fn titles_are_short() {
-    assert_eq!(title("  hello \n world "), "hello world");
-    assert_eq!(title(&"ä".repeat(32)), "ä".repeat(32));
-    assert_eq!(title(&"ä".repeat(33)), format!("{}…", "ä".repeat(32)));
+fn a_title_is_the_whole_first_line() {
+    assert_eq!(title(" \n  hello \t there\n world "), "hello there");
+    let long = "Summarise what a lighthouse keeper does in a day, and in a night";
+    assert_eq!(title(long), long);
+    assert_eq!(title(&"ä".repeat(200)), "ä".repeat(200));
+    assert_eq!(title(&"ä".repeat(201)), format!("{}…", "ä".repeat(200)));
 }
 
 #[test]
@@ -185,7 +187,7 @@ proptest! {
                 4 => lost(&mut r, &request(who), &Trouble::final_(Code::ConnectionClosed, "x"), Millis(5)),
                 5 => aborted(&mut r, Millis(5)).map(drop),
                 6 => unsent(&mut r, &request(who), &Fault::invalid("x")),
-                7 => resumed(&mut r, &request(who)),
+                7 => resumed(&mut r, &request(who), Millis(who.into())),
                 _ => { synced(&mut r, &request(who), &Outcome::failed(&Fault::invalid("x")), Millis(5)); Ok(()) }
             };
             let state = &r.lifecycle_state;

@@ -24,7 +24,7 @@ impl App {
         match method {
             api::SEND => result(self.send(read(params)?).await),
             api::RETRY => result(self.retry(read(params)?).await),
-            api::LIST => result(self.list(&read::<ListParams>(params)?)),
+            api::LIST => result(self.list(&read::<ListParams>(params)?).await),
             api::SHOW => result(self.show(&thread(params)?).await),
             api::CANCEL => result(self.cancel(&thread(params)?).await),
             api::SYNC => result(self.sync(&thread(params)?).await),

@@ -20,6 +20,7 @@ use threadline_contract::{
 use tokio::sync::mpsc;
 
 use crate::{
+    api::Away,
     bridge::{
         Bridge, Opened,
         patience::Patience,
@@ -62,6 +63,44 @@ pub(crate) enum Heard {
     Accepted(RunId),
     /// The run goes on: only good for asking again.
     Handle(Box<Snapshot>),
+    /// The bridge cannot be heard and is tried again, or (`None`) it can be heard again.
+    Away(Option<Away>),
+}
+
+/// Tells, once each, that the bridge went away and that it is back.
+struct Watch<'a> {
+    out: &'a mpsc::Sender<Heard>,
+    patience: Duration,
+    since: Option<Millis>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(bridge: &Bridge, out: &'a mpsc::Sender<Heard>) -> Self {
+        Self {
+            out,
+            patience: bridge.timings.patience,
+            since: None,
+        }
+    }
+
+    async fn away(&mut self, trouble: &Trouble) -> Result<(), Trouble> {
+        let since = *self.since.get_or_insert_with(Millis::now);
+        let patience = i64::try_from(self.patience.as_millis()).unwrap_or(i64::MAX / 2);
+        let away = Away {
+            code: trouble.code,
+            message: trouble.message.clone(),
+            since_ms: since,
+            gives_up_at_ms: since.plus(patience),
+        };
+        tell(self.out, Heard::Away(Some(away))).await
+    }
+
+    async fn back(&mut self) -> Result<(), Trouble> {
+        match self.since.take() {
+            Some(_) => tell(self.out, Heard::Away(None)).await,
+            None => Ok(()),
+        }
+    }
 }
 
 /// How one stream ended.
@@ -94,6 +133,7 @@ async fn stream(
     out: &mpsc::Sender<Heard>,
 ) -> Result<Option<Told>, Trouble> {
     let mut away = Patience::new(&bridge.timings);
+    let mut watch = Watch::new(bridge, out);
     // Streams that open but bring nothing: the bridge is there and cannot stream this run.
     let mut barren = Patience::tries(bridge.timings.failures + 1, &bridge.timings);
     loop {
@@ -104,10 +144,12 @@ async fn stream(
             Err(trouble) if !trouble.again => return Err(trouble),
             Err(trouble) => {
                 tracing::info!(thread = %order.thread, "The bridge is away: {}", trouble.message);
+                watch.away(&trouble).await?;
                 away.failed(Instant::now()).ok_or(trouble)?
             }
             Ok(opened) => {
                 away.reset();
+                watch.back().await?;
                 let cut = match opened {
                     Opened::Answer(value) => match read(value, order, out).await? {
                         Some(told) => return Ok(Some(told)),
@@ -209,6 +251,7 @@ async fn hear(
 async fn poll(bridge: &Bridge, order: &Order, out: &mpsc::Sender<Heard>) -> Result<Told, Trouble> {
     let mut order = order.clone();
     let mut patience = Patience::new(&bridge.timings);
+    let mut watch = Watch::new(bridge, out);
     // Time in which a person is asked something counts against no deadline.
     let mut asked = Duration::ZERO;
     let mut last = Instant::now();
@@ -221,6 +264,7 @@ async fn poll(bridge: &Bridge, order: &Order, out: &mpsc::Sender<Heard>) -> Resu
             Ok(told) if told.snapshot.status.is_terminal() => return Ok(told),
             Ok(told) => {
                 patience.reset();
+                watch.back().await?;
                 let stage = told.snapshot.progress.as_ref().map(|p| p.stage);
                 if stage == Some(Stage::Waiting) {
                     asked += last.elapsed();
@@ -239,6 +283,7 @@ async fn poll(bridge: &Bridge, order: &Order, out: &mpsc::Sender<Heard>) -> Resu
             }
             Err(trouble) if !trouble.again => return Err(trouble),
             Err(trouble) => {
+                watch.away(&trouble).await?;
                 patience.failed(Instant::now()).ok_or(trouble)?;
             }
         }

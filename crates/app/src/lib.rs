@@ -16,6 +16,7 @@ mod app;
 mod bridge;
 mod change;
 mod config;
+mod deletions;
 mod dispatch;
 mod endpoints;
 mod fault;

@@ -20,6 +20,7 @@ mod download;
 mod ledger;
 mod list;
 mod place;
+mod verified;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -33,12 +34,12 @@ use threadline_contract::{
 use threadline_files::{Access, Root};
 use tokio::sync::broadcast;
 
-pub(crate) use self::list::ask_again;
 use self::{
     download::{Fetched, Fetcher},
     list::Links,
     place::Placed,
 };
+pub(crate) use self::{list::ask_again, verified::Verified};
 use crate::{
     api::FileProgress,
     bridge::Bridge,

@@ -4,11 +4,14 @@
 //! folder carries the key of its owner (`.xworkmate/owner.json`); who finds another's takes
 //! `<name>-2`, and so on. The path is kept in the record and never made again from the key.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 use threadline_contract::{AppThreadKey, Code, Fault, thread::TaskThread};
-use threadline_files::{Access, Reason, Result, Root, atomic};
+use threadline_files::{Access, Error, Reason, Result, Root, atomic};
 
 use crate::fault::storage;
 
@@ -69,9 +72,14 @@ pub(crate) fn claim(base: &Path, thread: &AppThreadKey) -> Result<PathBuf> {
     }
 }
 
-/// Opens a thread's workspace; one that was removed by hand is made again. Blocks.
+/// Opens a thread's workspace; one that was removed by hand is made again. A link in its place is not
+/// followed: whoever put it there would choose where files go. Blocks.
 pub(crate) fn open(path: &Path, thread: &AppThreadKey) -> Result<Root, Fault> {
-    let folder = atomic::create_dir_all(path, Access::Shared).map_err(storage)?;
+    let (above, name) = apart(path)?;
+    let above = atomic::create_dir_all(above, Access::Shared).map_err(storage)?;
+    let folder = above
+        .create_dir_all(name, Access::Shared)
+        .map_err(|e| not_a_folder(e, path))?;
     if own(&folder, thread).map_err(storage)? {
         return Ok(folder);
     }
@@ -82,6 +90,31 @@ pub(crate) fn open(path: &Path, thread: &AppThreadKey) -> Result<Root, Fault> {
             path.display()
         ),
     ))
+}
+
+/// Opens a workspace that must be there, without following a link in its place. Blocks.
+pub(crate) fn existing(path: &Path) -> Result<Root, Fault> {
+    let (above, name) = apart(path)?;
+    let above = Root::open(above).map_err(storage)?;
+    above.open_dir(name).map_err(|e| not_a_folder(e, path))
+}
+
+fn apart(path: &Path) -> Result<(&Path, &OsStr), Fault> {
+    let parts = path.parent().zip(path.file_name());
+    parts.ok_or_else(|| Fault::new(Code::Conflict, "The thread's folder has no name."))
+}
+
+fn not_a_folder(e: Error, path: &Path) -> Fault {
+    match e.reason() {
+        Reason::Symlink | Reason::NotDirectory => Fault::new(
+            Code::Conflict,
+            format!(
+                "{} is a link or a file where the thread's folder should be, and was not followed. Move it away and sync again.",
+                path.display()
+            ),
+        ),
+        _ => storage(e),
+    }
 }
 
 /// Where a record's workspace lies now. A managed folder moves with the base (another home, a

@@ -162,6 +162,8 @@ pub struct ArtifactSet {
 pub enum EmptyReason {
     /// The scope was never prepared.
     ScopeMissing,
+    /// The scope was removed by retention; its receipt says what it held.
+    ScopeRemoved,
     /// The run wrote nothing.
     ScopeEmpty,
     /// Everything there was left out; `omitted` says why.

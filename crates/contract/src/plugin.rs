@@ -46,6 +46,9 @@ pub struct Whose {
     /// The workspace, when the caller knows it.
     #[serde(default, deserialize_with = "lenient::text")]
     pub workspace_dir: Option<String>,
+    /// The workspace in the settings of the session's agent, which the gateway knows.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub agent_workspace_dir: Option<String>,
 }
 
 /// Parameters of [`PREPARE`].

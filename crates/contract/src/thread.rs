@@ -204,6 +204,10 @@ pub struct SyncedFile {
     pub sha256: Sha256,
     /// What it is.
     pub content_type: String,
+    /// It is not any more what was verified: somebody edited, replaced or removed it. Looked at when
+    /// it is asked for, and never stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
 }
 
 /// One message of the transcript.

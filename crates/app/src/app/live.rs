@@ -6,7 +6,7 @@ use threadline_contract::{
 };
 
 use super::Core;
-use crate::records::lock;
+use crate::{api::Away, records::lock};
 
 /// The live state of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub(crate) struct Live {
     pub(crate) progress: Option<Progress>,
     pub(crate) queue: Option<QueuePlace>,
     pub(crate) questions: Vec<Question>,
+    pub(crate) away: Option<Away>,
 }
 
 impl Live {
@@ -75,6 +76,11 @@ impl Core {
             live.progress.clone_from(&snapshot.progress);
             live.queue = snapshot.queue;
         });
+    }
+
+    /// The bridge cannot be heard, or can again.
+    pub(crate) fn live_away(&self, thread: &AppThreadKey, away: Option<Away>) {
+        self.live(thread, |live| live.away = away);
     }
 
     pub(crate) fn live_questions(&self, thread: &AppThreadKey, questions: Vec<Question>) {

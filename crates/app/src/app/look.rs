@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, Question, ResultCode, RuntimeId, method, thread::Lifecycle,
+    AppThreadKey, Code, Fault, Millis, Question, ResultCode, RuntimeId, method,
+    thread::{Lifecycle, Role},
 };
 
 use super::{App, Core};
@@ -25,24 +26,30 @@ const HOME: usize = 20;
 
 impl App {
     /// The threads, last changed first.
-    pub fn list(&self, params: &ListParams) -> Result<List, Fault> {
+    pub async fn list(&self, params: &ListParams) -> Result<List, Fault> {
         let limit = params.limit.unwrap_or(PAGE).clamp(1, MOST);
         let core = &self.core;
-        core.records.index(|index| {
-            let mut found: Vec<Summary> = index
-                .recent(params.archived, params.before.as_deref())?
-                .take(limit + 1)
-                .cloned()
-                .collect();
-            let more = found.len() > limit;
-            found.truncate(limit);
-            let next = found.last().filter(|_| more).map(cursor_of);
-            found.iter_mut().for_each(|s| core.with_questions(s));
-            Ok(List {
-                threads: found,
-                next,
-                problems: index.problems.clone(),
-            })
+        let words = words(params.text.as_deref().unwrap_or_default());
+        let most = if words.is_empty() {
+            limit + 1
+        } else {
+            usize::MAX
+        };
+        let mut found: Vec<Summary> = core.records.index(|index| {
+            let recent = index.recent(params.archived, params.before.as_deref())?;
+            Ok::<_, Fault>(recent.take(most).cloned().collect())
+        })?;
+        if !words.is_empty() {
+            found = core.search(found, &words, limit + 1).await;
+        }
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(cursor_of);
+        found.iter_mut().for_each(|s| core.with_questions(s));
+        Ok(List {
+            threads: found,
+            next,
+            problems: core.records.index(|index| index.problems.clone()),
         })
     }
 
@@ -176,12 +183,49 @@ impl Core {
         self.records.index(|index| index.find(text))
     }
 
+    /// The first of these threads in which each of the words occurs. What a list shows is looked at
+    /// first; only where that is not enough, the record is read.
+    async fn search(&self, all: Vec<Summary>, words: &[String], most: usize) -> Vec<Summary> {
+        let mut found = Vec::new();
+        for summary in all {
+            if found.len() >= most {
+                break;
+            }
+            let mut text = format!("{} {}", summary.name, summary.title).to_lowercase();
+            if !contains(&text, words) {
+                // One that cannot be read is a problem that the list names.
+                let Ok(record) = self.records.read(&summary.thread_id).await else {
+                    continue;
+                };
+                let messages = record.context_state.messages.iter();
+                for asked in messages.filter(|m| m.role == Role::User) {
+                    text.push('\n');
+                    text.push_str(&asked.text.to_lowercase());
+                }
+                if !contains(&text, words) {
+                    continue;
+                }
+            }
+            found.push(summary);
+        }
+        found
+    }
+
     /// A thread's record with what is known of it beside.
     pub(crate) async fn view(&self, key: &AppThreadKey) -> Result<ThreadView, Fault> {
         let mut thread = self.records.read(key).await?;
         // Where its files lie now: a folder that we made moves with the home it lies in.
         let folder = workspace::path_of(&self.config.workspaces, &thread);
         thread.workspace_binding.workspace_path = folder.display().to_string();
+        if !thread.context_state.last_artifacts.is_empty() {
+            let (verified, key) = (self.verified.clone(), key.clone());
+            let mut files = std::mem::take(&mut thread.context_state.last_artifacts);
+            let mark = move || {
+                verified.mark(&folder, &key, &mut files);
+                files
+            };
+            thread.context_state.last_artifacts = self.blocking(mark).await?;
+        }
         let live = lock(&self.live).get(key).cloned().unwrap_or_default();
         let place = lock(&self.lanes).place(key);
         let running = thread.lifecycle_state.status == Lifecycle::Running;
@@ -193,6 +237,7 @@ impl Core {
                 .queue
                 .filter(|_| running)
                 .or(place.filter(|_| !running)),
+            away: live.away.filter(|_| running),
             notice: None,
         })
     }
@@ -250,6 +295,14 @@ impl Core {
         });
         (named, unreachable)
     }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_lowercase).collect()
+}
+
+fn contains(text: &str, words: &[String]) -> bool {
+    words.iter().all(|word| text.contains(word.as_str()))
 }
 
 fn working(summary: &Summary) -> bool {

@@ -7,8 +7,8 @@ use std::{
 
 use bytes::Bytes;
 use threadline_contract::{
-    AppThreadKey, ArtifactScope, Code, Fault, Millis, RequestId, RunId, RuntimeId, SessionUpdate,
-    Snapshot, method,
+    AppThreadKey, ArtifactScope, Code, Fault, Millis, QuestionState, RequestId, RunId, RuntimeId,
+    SessionUpdate, Snapshot, method,
     thread::{SyncStatus, TaskThread},
 };
 use tokio::sync::mpsc;
@@ -182,6 +182,10 @@ impl Core {
             Heard::Update(id, update) => self.hear_update(run, id, &update).await,
             Heard::Accepted(accepted) => self.hear_accepted(run, accepted).await,
             Heard::Handle(snapshot) => self.hear_handle(run, &snapshot).await,
+            Heard::Away(away) => {
+                self.live_away(&run.order.thread, away);
+                Ok(())
+            }
         };
         if let Err(fault) = taken {
             // The result will tell all of it again; only a restart before that loses its place.
@@ -215,6 +219,15 @@ impl Core {
         let asked_at = run.asked_at;
         let known = &mut run.known;
         self.live_update(&key, update);
+        let closed = update.question.as_ref();
+        if let Some(question) = closed.filter(|q| q.state != QuestionState::Open) {
+            self.records
+                .update(&key, |record| {
+                    change::question_closed(record, question);
+                    Ok(())
+                })
+                .await?;
+        }
         let ended = update.event == "task.ended";
         let news = known.run.as_ref() != Some(&update.run_id)
             || (update.artifact_scope.is_some() && !known.scope);

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use threadline_contract::{
     AppThreadKey, Code, Fault, Millis, RequestId, RuntimeId,
-    thread::{Lifecycle, Role},
+    thread::{Lifecycle, Role, TurnState},
 };
 
 use super::{App, Core, queue::Ask, resume::refers, which::busy};
@@ -19,6 +19,9 @@ const ASKING_PAUSE: Duration = Duration::from_millis(10);
 /// How long ago a request may have been taken that is sent again, in milliseconds.
 const SENT_AGAIN_WITHIN: i64 = 10 * 60 * 1000;
 
+/// Requests to try again that are remembered at most.
+const RETRIES: usize = 1_000;
+
 impl App {
     /// Sends a turn; makes the thread when none is named.
     pub async fn send(&self, params: SendParams) -> Result<ThreadView, Fault> {
@@ -28,6 +31,9 @@ impl App {
                 Code::PromptRequired,
                 "The turn has no prompt. Say what to do.",
             ));
+        }
+        for expected in &params.expect {
+            expected.matcher()?;
         }
         let runtime: Option<RuntimeId> = params.runtime.as_deref().map(str::parse).transpose()?;
         let request = match &params.request_id {
@@ -77,13 +83,23 @@ impl App {
         }
     }
 
-    /// Sends the last message of the user again, as a new turn, with its files and declarations.
+    /// Sends the last turn again, with its files and declarations, as a new one. Turns that were
+    /// dropped while they waited do not count: they never ran.
     ///
     /// A request that perhaps never reached the bridge is sent again as it was, so that nothing can
     /// run twice.
     pub async fn retry(&self, params: RetryParams) -> Result<ThreadView, Fault> {
         let core = &self.core;
         let key = core.find(&params.thread)?;
+        let request = match &params.request_id {
+            Some(request) => plain(request)?,
+            None => RequestId::fresh(),
+        };
+        let _asking = core.asking(&request).await;
+        let before = lock(&core.retried).contains_key(&request);
+        if params.request_id.is_some() && (before || core.asked_before(&request).await?.is_some()) {
+            return core.view(&key).await;
+        }
         let record = core.records.read(&key).await?;
         change::not_archived(&record)?;
         if record.lifecycle_state.status != Lifecycle::Ready {
@@ -96,27 +112,30 @@ impl App {
             && !last.cancel_requested
             && core.send_again(&key, &last.request_id).await?
         {
+            core.remember_retry(&request, &key);
             return core.view(&key).await;
         }
-        let message = record
-            .context_state
-            .messages
-            .iter()
-            .rev()
-            .find(|m| m.role == Role::User);
-        let Some(message) = message else {
-            return Err(Fault::invalid("The thread has no message to send again."));
+        let messages = record.context_state.messages.iter().rev();
+        let mut ran =
+            messages.filter(|m| m.role == Role::User && m.state != Some(TurnState::Dropped));
+        let Some(message) = ran.next() else {
+            return Err(Fault::invalid("The thread has no turn to send again."));
         };
-        let request = RequestId::fresh();
         let (attachments, deliverables) = match last.map(|a| a.request_id.clone()) {
             None => (Vec::new(), Vec::new()),
             Some(old) => {
-                let new = request.clone();
+                let (new, asked_at) = (request.clone(), message.timestamp_ms);
                 core.outbox(move |outbox| {
+                    // What another turn brought is not this one's.
+                    let sealed = outbox.sealed(&old)?.map(|(sealed, _)| sealed);
+                    let Some(sealed) = sealed.filter(|s| s.asked_at_ms == asked_at) else {
+                        return Ok((Vec::new(), Vec::new()));
+                    };
                     let files = outbox.reattach(&old, &new)?;
-                    let contract = outbox.sealed(&old)?.and_then(|(sealed, _)| {
-                        sealed.params.metadata?.xworkmate_task_artifact_contract
-                    });
+                    let contract = sealed
+                        .params
+                        .metadata
+                        .and_then(|m| m.xworkmate_task_artifact_contract);
                     Ok((files, contract.map(|c| c.deliverables).unwrap_or_default()))
                 })
                 .await?
@@ -138,6 +157,14 @@ impl App {
 }
 
 impl Core {
+    fn remember_retry(&self, request: &RequestId, key: &AppThreadKey) {
+        let mut retried = lock(&self.retried);
+        if retried.len() >= RETRIES {
+            retried.clear();
+        }
+        retried.insert(request.clone(), key.clone());
+    }
+
     /// Sends a request again that perhaps never arrived. `false`: it is not there any more.
     async fn send_again(
         self: &Arc<Self>,

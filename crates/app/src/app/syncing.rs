@@ -98,10 +98,14 @@ impl Core {
             .await?
         };
         let stop = self.stoppable(key);
+        let (body, asked_at) = match sealed {
+            Some((sealed, body)) => (Some(body), sealed.asked_at_ms),
+            None => (None, Millis(0)),
+        };
         let resumed = self
             .records
             .update(key, |record| {
-                change::resumed(record, request)?;
+                change::resumed(record, request, asked_at)?;
                 let mut lanes = lock(&self.lanes);
                 let lane = lanes.lane_for(key, lane_of(record));
                 lanes.lane(&lane).occupy(key);
@@ -112,10 +116,6 @@ impl Core {
                 let bridge = self
                     .endpoints
                     .bridge(&record.execution_binding.endpoint_id)?;
-                let (body, asked_at) = match sealed {
-                    Some((sealed, body)) => (Some(body), sealed.asked_at_ms),
-                    None => (None, Millis(0)),
-                };
                 let run = Run::of(&record, bridge, body, asked_at, Sent::Perhaps);
                 Ok((lane, run.ok_or_else(busy)?))
             });

@@ -1,4 +1,4 @@
-//! Putting threads away, bringing them back, removing them; and reading their files.
+//! Putting threads away and bringing them back; and reading their files.
 
 use std::{fs::File, sync::Arc};
 
@@ -6,75 +6,33 @@ use threadline_contract::{
     AppThreadKey, ArtifactPath, Code, Fault, method,
     thread::{Lifecycle, Move, SyncedFile},
 };
-use threadline_files::{Reason, Root};
+use threadline_files::Reason;
 
 use super::{App, Core};
-use crate::{
-    api::{Deleted, ThreadView},
-    fault::storage,
-    records::lock,
-    request::Session,
-    workspace,
-};
+use crate::{api::ThreadView, fault::storage, request::Session, workspace};
 
 impl App {
-    /// Puts a thread away and lets its session go.
+    /// Puts a thread away and lets its session go. One that was put away before stays so, and the
+    /// answer says so.
     pub async fn archive(&self, thread: &str) -> Result<ThreadView, Fault> {
-        let key = self.core.shift(thread, Move::Archive).await?;
-        self.core.close_session(&key).await?;
-        self.core.view(&key).await
+        let (key, moved) = self.core.shift(thread, Move::Archive).await?;
+        if moved {
+            self.core.close_session(&key).await?;
+        }
+        let said = "The thread was archived already; nothing changed.";
+        self.core.view_saying(&key, (!moved).then_some(said)).await
     }
 
-    /// Brings a thread back.
+    /// Brings a thread back. One that is not archived stays as it is, and the answer says so.
     pub async fn restore(&self, thread: &str) -> Result<ThreadView, Fault> {
-        let key = self.core.shift(thread, Move::Restore).await?;
-        self.core.view(&key).await
-    }
-
-    /// Removes an archived thread: its record, and its workspace if we made it.
-    pub async fn delete(&self, thread: &str) -> Result<Deleted, Fault> {
-        let core = &self.core;
-        let key = core.find(thread)?;
-        let record = core.records.read(&key).await?;
-        if record.lifecycle_state.status != Lifecycle::Archived {
-            return Err(Fault::invalid(
-                "Only an archived thread can be deleted. Archive it first.",
-            ));
-        }
-        // Files that are still on their way must not come back after the folder is gone.
-        let turn = lock(&core.syncs).get(&key).cloned();
-        let held = match &turn {
-            Some(turn) => Some(turn.try_lock().map_err(|_| {
-                Fault::new(
-                    Code::ThreadBusy,
-                    "The thread's files are still being fetched. Try again in a moment.",
-                )
-            })?),
-            None => None,
-        };
-        let path = workspace::path_of(&core.config.workspaces, &record);
-        let removed = {
-            let (base, path, key) = (core.config.workspaces.clone(), path.clone(), key.clone());
-            core.blocking(move || workspace::remove(&base, &path, &key))
-                .await?
-                .map_err(storage)?
-        };
-        core.records.remove(&key).await?;
-        if let Some(last) = record.context_state.task_association {
-            core.outbox(move |outbox| outbox.remove(&last.request_id))
-                .await?;
-        }
-        drop(held);
-        lock(&core.syncs).remove(&key);
-        Ok(Deleted {
-            thread_id: key,
-            name: record.name,
-            removed_folder: removed.then(|| path.display().to_string()),
-        })
+        let (key, moved) = self.core.shift(thread, Move::Restore).await?;
+        let said = "The thread is not archived; nothing changed.";
+        self.core.view_saying(&key, (!moved).then_some(said)).await
     }
 
     /// Opens a file of the thread's current run, and of no other: the name must be one of
-    /// `lastTaskArtifactRelativePaths`, and no link is followed.
+    /// `lastTaskArtifactRelativePaths`, and no link is followed. It may have been edited since:
+    /// [`SyncedFile::changed`] tells, of these very bytes.
     pub async fn file(&self, thread: &str, path: &str) -> Result<(File, SyncedFile), Fault> {
         let core = &self.core;
         let key = core.find(thread)?;
@@ -93,27 +51,54 @@ impl App {
             .cloned()
             .ok_or_else(missing)?;
         let folder = workspace::path_of(&core.config.workspaces, &record);
-        let opened = core
-            .blocking(move || Root::open(folder)?.open_file(wanted.as_str()))
-            .await?;
-        match opened {
-            Ok(file) => Ok((file, known)),
-            Err(e) if matches!(e.reason(), Reason::NoSpace | Reason::Io) => Err(storage(e)),
-            Err(_) => Err(missing()),
-        }
+        let verified = core.verified.clone();
+        let opened = move || {
+            let root = workspace::existing(&folder)?;
+            let file = match root.open_file(wanted.as_str()) {
+                Ok(file) => file,
+                Err(e) if matches!(e.reason(), Reason::NoSpace | Reason::Io) => {
+                    return Err(storage(e));
+                }
+                Err(_) => return Ok(None),
+            };
+            let same = verified.open(&root, &key, &known, &file)?;
+            let known = SyncedFile {
+                changed: !same,
+                ..known
+            };
+            Ok(Some((file, known)))
+        };
+        core.blocking(opened).await??.ok_or_else(missing)
     }
 }
 
 impl Core {
-    async fn shift(&self, thread: &str, step: Move) -> Result<AppThreadKey, Fault> {
+    /// Puts a thread away or brings it back. `false`: it stands so already.
+    async fn shift(&self, thread: &str, step: Move) -> Result<(AppThreadKey, bool), Fault> {
         let key = self.find(thread)?;
-        self.records
+        let (_, moved) = self
+            .records
             .update(&key, |record| {
-                record.lifecycle_state.status = record.lifecycle_state.status.after(step)?;
-                Ok(())
+                let status = record.lifecycle_state.status;
+                let archived = status == Lifecycle::Archived;
+                if archived == (step == Move::Archive) {
+                    return Ok(false);
+                }
+                record.lifecycle_state.status = status.after(step)?;
+                Ok(true)
             })
             .await?;
-        Ok(key)
+        Ok((key, moved))
+    }
+
+    async fn view_saying(
+        &self,
+        key: &AppThreadKey,
+        notice: Option<&str>,
+    ) -> Result<ThreadView, Fault> {
+        let mut view = self.view(key).await?;
+        view.notice = notice.map(str::to_owned);
+        Ok(view)
     }
 
     /// Tells the bridge that the session is not needed; it may well be away.

@@ -1,6 +1,7 @@
 //! Which thread a turn belongs to: a new one, or one that is gone on with.
 
 use std::{
+    path::Path,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -13,7 +14,7 @@ use threadline_contract::{
     },
 };
 
-use super::Core;
+use super::{Core, offers::folder};
 use crate::{
     api::SendParams, bridge::base_url, change, endpoints::LOCAL, fault::storage, records::lock,
     workspace,
@@ -37,25 +38,14 @@ impl Core {
                     .await??
             }
         };
-        let working_directory = params
-            .working_directory
-            .as_deref()
-            .map(str::trim)
-            .filter(|w| !w.is_empty())
-            .map(str::to_owned);
-        if working_directory
-            .as_deref()
-            .is_some_and(|w| !w.starts_with('/'))
-        {
-            return Err(Fault::new(
-                Code::WorkdirNotAllowed,
-                "The working directory must be named by its absolute path.",
-            ));
+        let working_directory = folder(params);
+        if let Some(folder) = working_directory.clone() {
+            let data = (endpoint == LOCAL).then(|| self.config.data.clone());
+            self.blocking(move || work_folder(&folder, data.as_deref()))
+                .await??;
         }
-        let target = match &runtime {
-            Some(runtime) => Some(runtime.clone()),
-            None => self.would_run_on(&endpoint).await,
-        };
+        let told = self.would_take(&endpoint, runtime.as_ref(), params).await?;
+        let target = runtime.clone().or(told);
         let execution_mode = match target.as_ref().map(RuntimeId::target) {
             Some("gateway") => ExecutionMode::Gateway,
             _ => ExecutionMode::Agent,
@@ -132,6 +122,11 @@ impl Core {
         }
         let known = record.execution_binding.runtime.clone();
         let moved = runtime.filter(|wanted| known.as_ref() != Some(wanted));
+        if moved.is_some() || !params.expect.is_empty() {
+            let endpoint = &record.execution_binding.endpoint_id;
+            let runtime = moved.as_ref().or(known.as_ref());
+            self.would_take(endpoint, runtime, params).await?;
+        }
         if let Some(wanted) = moved {
             return self
                 .switch(&key, &record, wanted)
@@ -203,6 +198,33 @@ impl Core {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+}
+
+/// Refuses a folder that no turn could work in. On another machine's bridge only its form can be
+/// judged from here; the bridge judges the rest. Blocks.
+fn work_folder(folder: &str, data: Option<&Path>) -> Result<(), Fault> {
+    let refused = |why: &str| {
+        Err(Fault::new(
+            Code::WorkdirNotAllowed,
+            format!("The working directory `{folder}` {why}."),
+        ))
+    };
+    let path = Path::new(folder);
+    if !path.is_absolute() {
+        return refused("must be named by its absolute path");
+    }
+    let Some(data) = data else { return Ok(()) };
+    match path.canonicalize() {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            refused("does not exist. Make it, or name another")
+        }
+        Err(e) => refused(&format!("cannot be used ({e})")),
+        Ok(real) if !real.is_dir() => refused("is not a folder"),
+        Ok(real) if data.canonicalize().is_ok_and(|data| real.starts_with(data)) => {
+            refused("lies in Threadline's own data folder. Name another")
+        }
+        Ok(_) => Ok(()),
     }
 }
 

@@ -55,6 +55,12 @@ pub(super) fn decode(attachment: &InlineAttachment) -> Result<NewFile, Fault> {
             format!("The attachment `{}` {why}.", attachment.name),
         )
     };
+    if attachment.name.trim().is_empty() {
+        return Err(Fault::new(
+            Code::AttachmentInvalid,
+            "An attachment has no name. Give it one.",
+        ));
+    }
     let content = attachment.content.trim();
     let content = match content.strip_prefix("data:") {
         Some(rest) => rest.split_once(',').map_or(rest, |(_, data)| data),

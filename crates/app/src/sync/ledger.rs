@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Read as _};
 
 use serde::{Deserialize, Serialize};
 use threadline_contract::{ArtifactPath, Fault, RunId, Sha256};
-use threadline_files::{Access, Reason, Root};
+use threadline_files::{Access, Reason, Root, Stamp};
 
 use crate::fault::{internal, storage};
 
@@ -18,6 +18,9 @@ pub(super) struct Ours {
     pub(super) run_id: RunId,
     pub(super) size: u64,
     pub(super) sha256: Sha256,
+    /// What it looked like when it was put in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stamp: Option<Stamp>,
 }
 
 /// The ledger of a workspace.

@@ -57,6 +57,7 @@ pub(super) fn place(
         run_id: run.clone(),
         size: item.artifact.size,
         sha256: item.artifact.sha256,
+        stamp: None,
     };
     let here = items
         .iter()
@@ -85,9 +86,14 @@ pub(super) fn place(
             }
         }
     }
-    if !out.missed.is_empty() {
-        ledger.write(root)?;
+    // What they look like now that they are in place: whoever asks later whether one was touched
+    // need not read it.
+    for file in &out.files {
+        if let Some(ours) = ledger.files.get_mut(&file.path) {
+            ours.stamp = root.stat(file.path.as_str()).ok().map(|stat| stat.stamp);
+        }
     }
+    ledger.write(root)?;
     out.files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(out)
 }
@@ -196,6 +202,7 @@ fn synced(item: &ArtifactItem) -> SyncedFile {
         size: item.artifact.size,
         sha256: item.artifact.sha256,
         content_type: item.artifact.content_type.clone(),
+        changed: false,
     }
 }
 

@@ -114,7 +114,7 @@ async fn questions_show_and_go_when_they_are_answered() {
     })
     .await;
     assert_eq!(shown, asked);
-    let list = world.app.list(&Default::default()).unwrap();
+    let list = world.app.list(&Default::default()).await.unwrap();
     assert_eq!(list.threads[0].open_questions, 1);
     let home = world.app.home().await.unwrap();
     let question = &home.questions[0];

@@ -74,6 +74,7 @@ async fn a17_the_files_of_a_run_come_home_verified() {
         size: bytes.len() as u64,
         sha256: sha(bytes),
         content_type: "text/plain".into(),
+        changed: false,
     };
     assert_eq!(
         done.context_state.last_artifacts,
@@ -101,7 +102,7 @@ async fn a17_the_files_of_a_run_come_home_verified() {
         );
     }
     eventually("the list shows them", || async {
-        let summary = &world.app.list(&Default::default()).unwrap().threads[0];
+        let summary = &world.app.list(&Default::default()).await.unwrap().threads[0];
         (summary.files, summary.bytes) == (3, 10)
     })
     .await;
@@ -431,6 +432,88 @@ async fn a33_links_in_the_workspace_are_not_followed() {
             .unwrap()
             .is_symlink()
     );
+}
+
+#[tokio::test]
+async fn a33_a_workspace_that_became_a_link_is_not_followed() {
+    let world = World::new().await;
+    world.bridge.always(Plan::done("ok").file("a.txt", "one"));
+    let thread = world.done("go").await;
+    let folder = world.workspace(&thread);
+    let outside = world.dir.path().join("outside");
+    std::fs::rename(&folder, &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &folder).unwrap();
+    // It has all the stamps of the real one; it is a link all the same.
+    world.bridge.always(Plan::done("ok").file("a.txt", "two"));
+    world.send_to(id(&thread), "again").await;
+    let done = world.settled(id(&thread)).await;
+    let (status, detail) = sync_of(&done);
+    assert_eq!(status, SyncStatus::Failed);
+    assert_eq!(
+        detail,
+        format!(
+            "CONFLICT: {} is a link or a file where the thread's folder should be, and was not followed. Move it away and sync again.",
+            folder.display()
+        )
+    );
+    assert_eq!(
+        std::fs::read_to_string(outside.join("a.txt")).unwrap(),
+        "one"
+    );
+    let refused = world.app.file(id(&thread), "a.txt").await.unwrap_err();
+    assert_eq!(refused.code, Code::ArtifactNotFound);
+    // Moved away, the files come.
+    std::fs::remove_file(&folder).unwrap();
+    world.app.sync(id(&thread)).await.unwrap();
+    let done = world
+        .until(id(&thread), |t| {
+            t.context_state.last_artifact_sync_status == Some(SyncStatus::Synced)
+        })
+        .await;
+    assert_eq!(world.read(&done, "a.txt"), "two");
+}
+
+#[tokio::test]
+async fn a_file_that_was_edited_is_not_called_verified() {
+    let mut world = World::new().await;
+    let plan = Plan::done("ok");
+    let plan = plan.file("same.txt", "same").file("edited.txt", "one");
+    let plan = plan.file("touched.txt", "t").file("gone.txt", "g");
+    world.bridge.always(plan);
+    let thread = world.done("go").await;
+    let changed = |thread: &TaskThread| {
+        let files = thread.context_state.last_artifacts.iter();
+        let changed = files.filter(|f| f.changed).map(|f| f.path.to_string());
+        changed.collect::<Vec<_>>()
+    };
+    assert_eq!(changed(&thread), Vec::<String>::new());
+    let folder = world.workspace(&thread);
+    // Of the same length: only the bytes tell.
+    std::fs::write(folder.join("edited.txt"), "two").unwrap();
+    std::fs::write(folder.join("touched.txt"), "t").unwrap();
+    std::fs::remove_file(folder.join("gone.txt")).unwrap();
+    for _ in 0..2 {
+        let now = world.thread(id(&thread)).await;
+        assert_eq!(changed(&now), ["edited.txt", "gone.txt"]);
+        for (path, want) in [
+            ("same.txt", false),
+            ("edited.txt", true),
+            ("touched.txt", false),
+        ] {
+            let (mut file, synced) = world.app.file(id(&thread), path).await.unwrap();
+            assert_eq!(synced.changed, want, "{path}");
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut file, &mut text).unwrap();
+            assert_eq!(text, world.read(&thread, path));
+        }
+        world.restart().await;
+    }
+    // What is on the disk about it says nothing of how it stood when somebody looked.
+    let record = std::fs::read_dir(world.config.data.join("threads")).unwrap();
+    for entry in record {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(!text.contains("\"changed\""), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
+mod admission;
+mod deletions;
 mod events;
 mod files;
 mod records;
 mod recovery;
+mod states;
 mod threads;
 mod turns;

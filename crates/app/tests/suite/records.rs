@@ -69,7 +69,7 @@ async fn a04_a08_a_corrupt_record_costs_only_itself() {
         v["executionBinding"]["executionMode"] = json!("auto")
     });
     world.restart().await;
-    let list = world.app.list(&Default::default()).unwrap();
+    let list = world.app.list(&Default::default()).await.unwrap();
     assert_eq!(names(&list), [threads[2].name.as_str()]);
     assert_eq!(world.thread(&key(2)).await, threads[2]);
     assert_eq!(list.problems, world.app.problems().problems);
@@ -118,7 +118,13 @@ async fn a_record_that_is_damaged_while_the_app_runs_is_set_aside_when_it_is_rea
     assert_eq!(fault.code, Code::ThreadCorrupt);
     assert!(PathBuf::from(fault.data["kept"].as_str().unwrap()).exists());
     assert_eq!(
-        world.app.list(&Default::default()).unwrap().threads.len(),
+        world
+            .app
+            .list(&Default::default())
+            .await
+            .unwrap()
+            .threads
+            .len(),
         2
     );
     // One that was removed by hand is simply gone.
@@ -130,7 +136,13 @@ async fn a_record_that_is_damaged_while_the_app_runs_is_set_aside_when_it_is_rea
         .unwrap_err();
     assert_eq!(fault.code, Code::ThreadNotFound);
     assert_eq!(
-        world.app.list(&Default::default()).unwrap().threads.len(),
+        world
+            .app
+            .list(&Default::default())
+            .await
+            .unwrap()
+            .threads
+            .len(),
         1
     );
 }
@@ -168,7 +180,7 @@ async fn a05_records_that_the_index_misses_come_after_the_others_in_order() {
 async fn the_index_is_made_again_when_it_is_lost_corrupt_or_behind() {
     let mut world = World::new().await;
     let threads = three(&world).await;
-    let before: Vec<Summary> = world.app.list(&Default::default()).unwrap().threads;
+    let before: Vec<Summary> = world.app.list(&Default::default()).await.unwrap().threads;
     let index = folder(&world).join("index.json");
     for damage in ["lost", "corrupt", "behind"] {
         world.app.close().await.unwrap();
@@ -186,7 +198,7 @@ async fn the_index_is_made_again_when_it_is_lost_corrupt_or_behind() {
             }
         }
         world.restart().await;
-        let list = world.app.list(&Default::default()).unwrap();
+        let list = world.app.list(&Default::default()).await.unwrap();
         assert_eq!(list.threads, want, "{damage}");
         let told = list.problems.iter().any(|p| p.file.ends_with("index.json"));
         assert_eq!(told, damage == "corrupt");
@@ -221,7 +233,10 @@ async fn a_newer_versions_record_is_left_alone() {
         });
         let bytes = fs::read(&path).unwrap();
         world.restart().await;
-        assert_eq!(world.app.list(&Default::default()).unwrap().threads, []);
+        assert_eq!(
+            world.app.list(&Default::default()).await.unwrap().threads,
+            []
+        );
         assert_eq!(world.app.problems().problems.len(), 1);
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
@@ -291,8 +306,9 @@ async fn thousands_of_threads_open_from_the_index_alone() {
             limit: Some(500),
             before,
             archived: false,
+            ..Default::default()
         };
-        let page = world.app.list(&params).unwrap();
+        let page = world.app.list(&params).await.unwrap();
         seen += page.threads.len();
         before = page.next;
         if before.is_none() {

@@ -576,8 +576,14 @@ fn plain(shared: &Shared, request: &rpc::Request) -> Result<Option<Value>, Fault
             shared.ring();
             json!(question)
         }
-        method::ROUTING_RESOLVE => {
-            json!({"success": true, "status": "available", "runtime": "builtin"})
+        method::ROUTING_RESOLVE => resolved(params)?,
+        method::DELETE => {
+            let gone = params["sessionId"].as_str().unwrap_or_default();
+            inner.runs.retain(|_, run| run.thread.as_str() != gone);
+            let Inner { runs, order, .. } = &mut *inner;
+            order.retain(|run| runs.contains_key(run));
+            inner.logs.retain(|thread, _| thread.as_str() != gone);
+            json!({"threadId": gone, "deleted": true})
         }
         method::CAPABILITIES => json!({
             "singleAgent": true, "multiAgent": false, "availableExecutionTargets": ["agent", "gateway"],
@@ -588,6 +594,25 @@ fn plain(shared: &Shared, request: &rpc::Request) -> Result<Option<Value>, Fault
         }),
         other => return Err(Fault::new(Code::MethodNotFound, other)),
     }))
+}
+
+/// Says where a turn would run, and refuses what the real bridge would refuse.
+fn resolved(params: &Value) -> Result<Value, Fault> {
+    let asked: method::ResolveParams = serde_json::from_value(params.clone()).unwrap();
+    for deliverable in &asked.deliverables {
+        deliverable.matcher()?;
+    }
+    if asked.working_directory.as_deref() == Some("/") {
+        let why = "The working directory `/` lies beneath none of the allowed `work_roots`.";
+        return Err(Fault::new(Code::WorkdirNotAllowed, why));
+    }
+    Ok(match asked.routing.explicit_provider_id.as_deref() {
+        Some("codex") => json!({
+            "success": false, "status": "unavailable", "runtime": "acp:codex",
+            "unavailableCode": "PROVIDER_NOT_FOUND", "unavailableMessage": "No runtime is called acp:codex here.",
+        }),
+        _ => json!({"success": true, "status": "available", "runtime": "builtin"}),
+    })
 }
 
 async fn turn(shared: &Arc<Shared>, request: rpc::Request, after: Option<i64>) -> Response {

@@ -1,0 +1,175 @@
+//! Deleting a thread for good: here, in its workspace, and at its bridge.
+
+use std::{sync::Arc, time::Duration};
+
+use threadline_contract::{
+    Code, Fault,
+    method::{self, SessionDeleted, SessionParams},
+    thread::{Lifecycle, TaskThread},
+};
+
+use super::{App, Core};
+use crate::{
+    api::Deleted, bridge::trouble::Trouble, deletions::Deletion, fault::storage, records::lock,
+    workspace,
+};
+
+/// The longest pause between two tries to reach a bridge.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+impl App {
+    /// Removes an archived thread: its record, its workspace if we made it, and what its bridge holds
+    /// of it. What cannot be removed now is removed later, also after a crash.
+    pub async fn delete(&self, thread: &str) -> Result<Deleted, Fault> {
+        let core = &self.core;
+        let key = core.find(thread)?;
+        let record = core.records.read(&key).await?;
+        if record.lifecycle_state.status != Lifecycle::Archived {
+            return Err(Fault::invalid(
+                "Only an archived thread can be deleted. Archive it first.",
+            ));
+        }
+        // Files that are still on their way must not come back after the folder is gone.
+        let turn = lock(&core.syncs).get(&key).cloned();
+        let held = match &turn {
+            Some(turn) => Some(turn.try_lock().map_err(|_| {
+                Fault::new(
+                    Code::ThreadBusy,
+                    "The thread's files are still being fetched. Try again in a moment.",
+                )
+            })?),
+            None => None,
+        };
+        let deletion = core.deletion_of(&record);
+        core.note_deletion(&deletion).await?;
+        let removed = core.delete_here(&deletion).await?;
+        drop(held);
+        lock(&core.syncs).remove(&key);
+        let pending = core.delete_at_bridge(&deletion).await?;
+        if pending.is_some() {
+            core.delete_later(deletion.clone());
+        }
+        Ok(Deleted {
+            thread_id: key,
+            name: record.name,
+            removed_folder: removed.then(|| deletion.folder.display().to_string()),
+            pending,
+        })
+    }
+}
+
+impl Core {
+    fn deletion_of(&self, record: &TaskThread) -> Deletion {
+        let last = record.context_state.task_association.as_ref();
+        Deletion {
+            thread_id: record.thread_id.clone(),
+            endpoint_id: record.execution_binding.endpoint_id.clone(),
+            folder: workspace::path_of(&self.config.workspaces, record),
+            requests: last.map(|a| a.request_id.clone()).into_iter().collect(),
+        }
+    }
+
+    async fn note_deletion(&self, deletion: &Deletion) -> Result<(), Fault> {
+        let (notes, deletion) = (self.deletions.clone(), deletion.clone());
+        self.blocking(move || notes.note(&deletion)).await?
+    }
+
+    /// Finishes what was begun before the app last ended: here at once, at the bridges when they
+    /// answer.
+    pub(crate) async fn resume_deletions(self: &Arc<Self>) -> Result<(), Fault> {
+        let notes = self.deletions.clone();
+        for deletion in self.blocking(move || notes.all()).await?? {
+            match self.delete_here(&deletion).await {
+                Ok(_) => self.delete_later(deletion),
+                Err(fault) => {
+                    let key = &deletion.thread_id;
+                    tracing::error!(thread = %key, "{key} cannot be deleted yet: {fault}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what lies here. Tells whether there was a folder of ours. Can be repeated.
+    async fn delete_here(&self, deletion: &Deletion) -> Result<bool, Fault> {
+        let removed = {
+            let (base, deletion) = (self.config.workspaces.clone(), deletion.clone());
+            let remove = move || workspace::remove(&base, &deletion.folder, &deletion.thread_id);
+            self.blocking(remove).await?.map_err(storage)?
+        };
+        self.records.remove(&deletion.thread_id).await?;
+        let requests = deletion.requests.clone();
+        self.outbox(move |outbox| requests.iter().try_for_each(|r| outbox.remove(r)))
+            .await?;
+        lock(&self.live).remove(&deletion.thread_id);
+        self.verified.forget(&deletion.thread_id);
+        Ok(removed)
+    }
+
+    /// Tells the bridge, once. A sentence says what is not done yet.
+    async fn delete_at_bridge(&self, deletion: &Deletion) -> Result<Option<String>, Fault> {
+        let key = &deletion.thread_id;
+        let params = SessionParams {
+            session_id: key.clone(),
+        };
+        let told = match self.endpoints.bridge(&deletion.endpoint_id) {
+            Ok(bridge) => bridge.call::<SessionDeleted>(method::DELETE, &params).await,
+            Err(fault) => Err(Trouble::from(fault)),
+        };
+        let (done, pending) = match told {
+            Ok(SessionDeleted { deleted: true, .. }) => (true, None),
+            // It has written down what it has to do, and does it without us.
+            Ok(SessionDeleted { deleted: false, .. }) => (
+                true,
+                Some("A run of it is still being stopped; what its bridge holds goes with it.".to_owned()),
+            ),
+            Err(trouble) if is_unknown(&trouble) => (
+                true,
+                Some("Its bridge is of an older version and cannot delete; what it holds of the thread stays there.".to_owned()),
+            ),
+            Err(trouble) => (
+                false,
+                Some(format!(
+                    "What its bridge holds of it goes when the bridge can be told. {}",
+                    trouble.message
+                )),
+            ),
+        };
+        if done {
+            let (notes, key) = (self.deletions.clone(), key.clone());
+            self.blocking(move || notes.done(&key)).await??;
+        }
+        Ok(pending)
+    }
+
+    /// Tells the bridge until it has heard; the next start goes on with it.
+    fn delete_later(self: &Arc<Self>, deletion: Deletion) {
+        let core = self.clone();
+        self.spawn(async move {
+            let key = &deletion.thread_id;
+            let mut pause = core.config.timings.backoff;
+            loop {
+                match core.delete_at_bridge(&deletion).await {
+                    Ok(_) if !core.is_noted(&deletion).await => return,
+                    Ok(why) => {
+                        tracing::info!(thread = %key, "{key} is not deleted at its bridge yet: {}", why.unwrap_or_default());
+                    }
+                    Err(fault) => tracing::warn!(thread = %key, "The deletion of {key} was not noted: {fault}"),
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        });
+    }
+
+    async fn is_noted(&self, deletion: &Deletion) -> bool {
+        let (notes, wanted) = (self.deletions.clone(), deletion.clone());
+        let all = self.blocking(move || notes.all()).await;
+        !matches!(all, Ok(Ok(all)) if !all.contains(&wanted))
+    }
+}
+
+fn is_unknown(trouble: &Trouble) -> bool {
+    let fault = trouble.fault.as_ref();
+    fault.is_some_and(|fault| fault.code == Code::MethodNotFound)
+}
