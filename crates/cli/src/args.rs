@@ -12,7 +12,6 @@ use crate::{config::SourceFlag, exit};
     name = "threadline",
     version,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     max_term_width = 100,
     after_help = concat!(
         "Try it, with nothing configured:\n",
@@ -51,7 +50,7 @@ pub(crate) struct Everywhere {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a task and bring its files here
+    /// Run a task and sync its files here
     #[command(after_help = RUN)]
     Run(Run),
     /// List the threads, last changed first
@@ -63,11 +62,11 @@ pub(crate) enum Command {
     /// Answer a question
     #[command(after_help = ANSWER)]
     Answer(Answer),
-    /// Stop a thread's run, and drop the turns that wait
+    /// Cancel a thread's run, and drop the turns that wait
     Cancel(OneThread),
     /// Send a thread's last message again, as a new run
     Retry(Retry),
-    /// Bring a result or files that are still missing here
+    /// Sync a result or files that are still missing here
     Sync(OneThread),
     /// Put a thread away
     Archive(OneThread),
@@ -75,9 +74,10 @@ pub(crate) enum Command {
     Restore(OneThread),
     /// Remove an archived thread and the folder that was made for it
     Delete(Delete),
-    /// Open Threadline in the browser, and serve it from here
+    /// Use Threadline in a browser: serve the pages from here and open them
+    #[command(after_help = UP)]
     Up(Up),
-    /// Serve the bridge, for a server
+    /// Run Threadline as a server that other programs and machines call; it has no pages
     #[command(after_help = SERVE)]
     Serve(Serve),
     /// Check that everything is in order, and say what to do where it is not
@@ -106,17 +106,27 @@ Examples:
   git diff | threadline run --attach - \"Review this\"
   threadline run - < task.txt
 
-Ctrl-C asks the run to stop; pressed again it leaves, and nothing else changes.
-Leaving never stops a run: `threadline watch` goes on watching it.";
+Ctrl-C cancels the run; pressed again it leaves without waiting for its end.
+Leaving never cancels a run: `threadline watch` goes on watching it.";
 
 const ANSWER: &str = "\
 Examples:
   threadline answer                        what waits for an answer
   threadline answer river-report           show the question and ask
   threadline answer river-report 2         the second option
-  threadline answer river-report \"in blue\"";
+  threadline answer river-report \"in blue\"
+
+A number is always the number of an option. To answer a question that has options with a number of
+your own, say it in words: \"7 pieces\".";
+
+const UP: &str = "\
+For a person on this machine: the same threads as on the command line, in a browser. It runs until
+Ctrl-C; runs go on at the next start. For a server, see `threadline serve`.";
 
 const SERVE: &str = "\
+For a server: it answers /acp/rpc and the commands on this machine, logs to standard error, and runs
+until it is told to end. For the pages in a browser, see `threadline up`.
+
 The address is 127.0.0.1:8787 unless --listen, THREADLINE_LISTEN or server.listen says otherwise.
 Beyond this machine it takes --allow-remote and a token of your own in THREADLINE_TOKEN. There is no
 TLS here: put a proxy that has it in front.";
@@ -129,16 +139,17 @@ pub(crate) struct Run {
     /// Go on with a thread: its name, or the beginning of it
     #[arg(long, short, value_name = "NAME")]
     pub(crate) thread: Option<String>,
-    /// Where to run: builtin, openclaw or acp:<agent>
+    /// Where to run; `threadline doctor` lists the runtimes there are
     #[arg(long, short, value_name = "RUNTIME")]
     pub(crate) runtime: Option<String>,
-    /// A file that goes with it; `-` is standard input
+    /// A file that goes with it, up to 10 MiB; `-` is standard input
     #[arg(long, short, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
     /// Copy the verified files there as well
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// What must come back, as a path or pattern; the run counts as failed without it
+    /// What must come back, as a path or pattern; without it the run counts as not delivered (exit
+    /// code 3)
     #[arg(long, value_name = "GLOB")]
     pub(crate) expect: Vec<String>,
     /// Let the agent work in this folder of yours (new threads only)
@@ -178,7 +189,7 @@ pub(crate) struct OneThread {
 pub(crate) struct Answer {
     /// The thread that asks, or the question's id
     pub(crate) question: Option<String>,
-    /// An option's number or its words, or an answer in your own words
+    /// An option's number or its label, or an answer in your own words
     pub(crate) answer: Option<String>,
 }
 
@@ -257,12 +268,17 @@ impl Cli {
         let flag = |flag: &str, key: &str, value: &str| SourceFlag {
             flag: flag.into(),
             key: key.into(),
-            value: value.into(),
+            value: Some(value.into()),
         };
         let mut out = Vec::new();
         for pair in &self.everywhere.set {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            out.push(flag("--set", key.trim(), value));
+            out.push(match pair.split_once('=') {
+                Some((key, value)) => flag("--set", key.trim(), value),
+                None => SourceFlag {
+                    value: None,
+                    ..flag("--set", pair.trim(), "")
+                },
+            });
         }
         out.extend(
             self.everywhere

@@ -13,8 +13,8 @@ pub(crate) enum Exit {
     Usage,
     /// The run ended, but something it had to deliver is not there.
     NotDelivered,
-    /// The run was stopped.
-    Stopped,
+    /// The run was cancelled.
+    Cancelled,
     /// The bridge or the background process cannot be reached.
     Unreachable,
     /// The run succeeded, but not every file could be brought here.
@@ -37,7 +37,7 @@ impl Exit {
         Self::Failed,
         Self::Usage,
         Self::NotDelivered,
-        Self::Stopped,
+        Self::Cancelled,
         Self::Unreachable,
         Self::FilesIncomplete,
         Self::NotFound,
@@ -53,7 +53,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::NotDelivered => 3,
-            Self::Stopped => 4,
+            Self::Cancelled => 4,
             Self::Unreachable => 5,
             Self::FilesIncomplete => 6,
             Self::NotFound => 7,
@@ -73,7 +73,7 @@ impl Exit {
                 _ => Self::Done,
             },
             Some(ResultCode::Failed) => Self::Failed,
-            Some(ResultCode::Aborted) => Self::Stopped,
+            Some(ResultCode::Aborted) => Self::Cancelled,
             Some(ResultCode::ArtifactMissing) => Self::NotDelivered,
             Some(ResultCode::AcpHttp(_)) => Self::Unreachable,
             // A run that a runtime could not finish has failed, whatever the reason.
@@ -111,6 +111,7 @@ impl Exit {
             | C::TaskNotFound
             | C::ScopeNotOwned
             | C::QuestionNotFound
+            | C::ReceiptMissing
             | C::ThreadNotFound
             | C::ThreadAmbiguous => Self::NotFound,
 
@@ -131,6 +132,8 @@ impl Exit {
             | C::LinkForged
             | C::RuntimeReadFailed
             | C::ArtifactNotFound
+            | C::SymlinkRejected
+            | C::NotAFile
             | C::ArtifactChanged
             | C::RangeInvalid
             | C::ScopeMismatch
@@ -146,6 +149,7 @@ impl Exit {
             | C::ModelRefusesTools
             | C::BudgetExceeded
             | C::RunLost
+            | C::ReceiptInvalid
             | C::Internal => Self::Failed,
 
             C::Unauthorized
@@ -164,6 +168,7 @@ impl Exit {
             C::ThreadCorrupt
             | C::DataFolderInUse
             | C::PortInUse
+            | C::DatabaseDamaged
             | C::DatabaseTooNew
             | C::DatabaseUnreachable
             | C::StorageFull
@@ -190,7 +195,7 @@ Exit codes:
     1  the run failed, or something is broken
     2  the command line or the settings are wrong
     3  the run ended, but something it had to deliver (--expect) is not there
-    4  the run was stopped
+    4  the run was cancelled
     5  the bridge or the background process cannot be reached
     6  the run succeeded, but not every file could be brought here
     7  there is no such thread or question, or several fit

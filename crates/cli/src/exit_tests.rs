@@ -50,7 +50,7 @@ fn a_run_is_told_by_its_result_and_its_files() {
             Exit::FilesIncomplete,
         ),
         (Some(R::Failed), Some(SyncStatus::NoArtifacts), Exit::Failed),
-        (Some(R::Aborted), None, Exit::Stopped),
+        (Some(R::Aborted), None, Exit::Cancelled),
         (
             Some(R::ArtifactMissing),
             Some(SyncStatus::Synced),

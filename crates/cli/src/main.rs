@@ -8,10 +8,10 @@ mod config;
 mod exit;
 mod owner;
 mod screen;
+mod usage;
 
 use std::{process::ExitCode, sync::Arc};
 
-use clap::Parser as _;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use threadline_contract::{Code, Fault};
 
@@ -19,28 +19,22 @@ use crate::{
     args::{Cli, Command},
     client::Passed,
     commands::Context,
+    config::Loaded,
     exit::Exit,
-    screen::{Terminal, ending},
+    screen::Terminal,
 };
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match usage::read() {
+        Ok(cli) => cli,
+        Err(exit) => return exit,
+    };
     let json = cli.everywhere.json;
     let is_background = matches!(cli.command, Command::Owner);
     match perform(cli) {
         Ok(exit) => exit.into(),
         Err(fault) if is_background => gave_up(&fault),
-        Err(fault) => {
-            let exit = Exit::of_code(fault.code);
-            if json {
-                commands::print_json(
-                    &serde_json::json!({"error": fault, "exitCode": exit.number()}),
-                );
-            } else {
-                eprint!("{}", ending::error(&fault, Terminal::stderr()));
-            }
-            exit.into()
-        }
+        Err(fault) => commands::print_error(&fault, json).into(),
     }
 }
 
@@ -53,13 +47,17 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
     let flags = cli.settings();
     let sources = config::gather(flags.clone())
         .map_err(|e| broken(&format!("The current folder cannot be found ({e})")))?;
-    let config = config::load(&sources).map_err(|mistakes| config::fault(&mistakes))?;
+    let Loaded { config, mistakes } = Loaded::of(&sources);
+    if !mistakes.is_empty() && !goes_on(&cli.command) {
+        return Err(config::fault(&mistakes));
+    }
     let serves = matches!(
         cli.command,
         Command::Owner | Command::Up(_) | Command::Serve(_)
     );
     let context = Context {
         config: Arc::new(config),
+        mistakes,
         passed: Passed(flags),
         json: cli.everywhere.json,
         home: sources.home().map(|home| home.display().to_string()),
@@ -69,8 +67,10 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
     let mut builder = if serves {
         allow_many_connections();
         let mut builder = tokio::runtime::Builder::new_multi_thread();
+        // Half of the processors: what takes long (hashing, the database) has threads of its own,
+        // and workers that have little to do cost more in waking each other than they save.
         builder.worker_threads(
-            std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)),
+            std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).clamp(1, 8)),
         );
         builder
     } else {
@@ -85,6 +85,15 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
     // A read of standard input, or a name being looked up, is not worth waiting for.
     runtime.shutdown_background();
     done
+}
+
+/// Whether a command is of use although settings are wrong: those that say what is wrong, and the
+/// one that needs nothing but the data folder.
+fn goes_on(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Config(_) | Command::Doctor | Command::Stop | Command::Version
+    )
 }
 
 /// Each connection is an open file; the soft limit of many systems is made for programs of another

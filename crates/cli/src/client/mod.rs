@@ -14,6 +14,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use threadline_app::api;
 use threadline_contract::{Code, Fault, rpc};
+use tokio::sync::mpsc;
 
 pub(crate) use self::{
     events::Heard,
@@ -21,15 +22,19 @@ pub(crate) use self::{
 };
 use crate::{
     config::Config,
-    owner::{Places, State, token},
+    owner::{Places, State, is_stopped, silent, stopped, token},
 };
 
 /// How long an owner may take to answer a short request.
 const ANSWER: Duration = Duration::from_secs(60);
+/// How long an answer may take before it is looked whether the owner answers at all, and how long
+/// that may take.
+const PATIENT: Duration = Duration::from_secs(3);
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// How long to try before an owner counts as unreachable.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Methods that must not be sent again when nobody knows whether they arrived.
-const ONCE: [&str; 2] = [api::RETRY, api::ANSWER];
+const ONCE: [&str; 1] = [api::ANSWER];
 
 /// A client of whichever process owns the data folder.
 pub(crate) struct Client {
@@ -37,7 +42,30 @@ pub(crate) struct Client {
     config: Arc<Config>,
     places: Places,
     passed: Passed,
+    matters: Matters,
     at: RwLock<Option<Found>>,
+}
+
+/// Which settings a command cares about when the owner runs with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Matters {
+    /// None: it only looks at threads.
+    Nothing,
+    /// Those that decide how a run goes.
+    Runs,
+    /// All.
+    Everything,
+}
+
+impl Matters {
+    fn has(self, setting: &str) -> bool {
+        let elsewhere = ["server.", "log.", "owner."];
+        match self {
+            Self::Nothing => false,
+            Self::Runs => !elsewhere.iter().any(|part| setting.starts_with(part)),
+            Self::Everything => true,
+        }
+    }
 }
 
 /// An owner and how to get in.
@@ -59,32 +87,25 @@ enum Trouble {
 
 impl Client {
     /// Finds or starts the owner.
-    pub(crate) async fn connect(config: Arc<Config>, passed: Passed) -> Result<Self, Fault> {
-        let client = Self::idle(config, passed)?;
+    pub(crate) async fn connect(
+        config: Arc<Config>,
+        passed: Passed,
+        matters: Matters,
+    ) -> Result<Self, Fault> {
+        let client = Self::idle(config, passed, matters)?;
         client.reconnect(true).await?;
         Ok(client)
     }
 
-    /// A client that is not connected yet.
-    pub(crate) fn idle(config: Arc<Config>, passed: Passed) -> Result<Self, Fault> {
-        let http = Http::builder()
-            // The owner is on this machine: no proxy comes between, and a redirect is not ours.
-            .no_proxy()
-            .redirect(Policy::none())
-            .connect_timeout(Duration::from_secs(5))
-            .build()
-            .map_err(|e| {
-                Fault::new(
-                    Code::Internal,
-                    format!("The HTTP client could not be made: {e}."),
-                )
-            })?;
+    fn idle(config: Arc<Config>, passed: Passed, matters: Matters) -> Result<Self, Fault> {
+        let http = local()?;
         let places = Places::new(&config.data);
         Ok(Self {
             http,
             config,
             places,
             passed,
+            matters,
             at: RwLock::default(),
         })
     }
@@ -161,7 +182,7 @@ impl Client {
             let why = match trouble {
                 Trouble::Fault(fault) if fault.code == Code::ShuttingDown => fault.message,
                 Trouble::Fault(fault) => return Err(fault),
-                Trouble::Cut(why) if ONCE.contains(&method) => return Err(perhaps(method, &why)),
+                Trouble::Cut(why) if ONCE.contains(&method) => return Err(perhaps(&why)),
                 Trouble::Unsent(why) | Trouble::Cut(why) => why,
             };
             if begun.elapsed() > PATIENCE {
@@ -175,7 +196,60 @@ impl Client {
         }
     }
 
+    /// Sends a request, and looks after a while whether the owner is still there.
     async fn send(&self, found: &Found, method: &str, params: &Value) -> Result<Value, Trouble> {
+        tokio::select! {
+            answer = self.post(found, method, params) => answer,
+            fault = self.stopped(found) => Err(Trouble::Fault(fault)),
+        }
+    }
+
+    /// Ends when the owner certainly cannot answer. One that is only slow is waited for, and a
+    /// person is told.
+    async fn stopped(&self, found: &Found) -> Fault {
+        let pid = found.state.pid;
+        tokio::time::sleep(PATIENT).await;
+        if !is_stopped(pid)
+            && let Err(fault) = alive(&self.http, &found.state, &self.places).await
+            && !is_stopped(pid)
+        {
+            eprintln!("note: {} Waiting for it.", fault.message);
+        }
+        loop {
+            if is_stopped(pid) {
+                return stopped(pid);
+            }
+            tokio::time::sleep(PATIENT).await;
+        }
+    }
+
+    /// Tells once each time when the owner falls silent, until nobody listens.
+    pub(crate) fn watch_over(self: &Arc<Self>) -> mpsc::Receiver<Fault> {
+        let (sender, receiver) = mpsc::channel(1);
+        let client = Arc::clone(self);
+        tokio::spawn(async move {
+            let mut silent = false;
+            while !sender.is_closed() {
+                tokio::time::sleep(PATIENT).await;
+                let Some(found) = client.found() else {
+                    continue;
+                };
+                let heard = match is_stopped(found.state.pid) {
+                    true => Err(stopped(found.state.pid)),
+                    false => alive(&client.http, &found.state, &client.places).await,
+                };
+                let was_silent = std::mem::replace(&mut silent, heard.is_err());
+                if let (Err(fault), false) = (heard, was_silent)
+                    && sender.send(fault).await.is_err()
+                {
+                    return;
+                }
+            }
+        });
+        receiver
+    }
+
+    async fn post(&self, found: &Found, method: &str, params: &Value) -> Result<Value, Trouble> {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let request = self
             .http
@@ -228,16 +302,45 @@ impl Client {
     }
 }
 
-fn perhaps(method: &str, why: &str) -> Fault {
-    let what = match method {
-        api::ANSWER => {
-            "the answer was handed over. `threadline answer` shows whether the question still waits"
-        }
-        _ => "the task was handed over. `threadline threads` shows whether it was taken",
-    };
+/// Whether an owner answers within a moment.
+pub(crate) async fn answers(state: &State, places: &Places) -> Result<(), Fault> {
+    alive(&local()?, state, places).await
+}
+
+async fn alive(http: &Http, state: &State, places: &Places) -> Result<(), Fault> {
+    let asked = http
+        .get(format!("{}/health", state.url))
+        .timeout(SIGN_OF_LIFE)
+        .send();
+    match asked.await {
+        Err(e) if e.is_timeout() => Err(silent(state.pid, &places.log())),
+        // One that is gone is found out, and replaced, by whoever needs it.
+        _ => Ok(()),
+    }
+}
+
+/// An HTTP client for the owner. It is on this machine: no proxy comes between, and a redirect is
+/// not ours.
+fn local() -> Result<Http, Fault> {
+    let made = Http::builder()
+        .no_proxy()
+        .redirect(Policy::none())
+        .connect_timeout(Duration::from_secs(5))
+        .build();
+    made.map_err(|e| {
+        Fault::new(
+            Code::Internal,
+            format!("The HTTP client could not be made: {e}."),
+        )
+    })
+}
+
+fn perhaps(why: &str) -> Fault {
     Fault::new(
         Code::ConnectionClosed,
-        format!("The connection broke ({why}) while {what}."),
+        format!(
+            "The connection broke ({why}) while the answer was handed over. `threadline answer` shows whether the question still waits."
+        ),
     )
 }
 
@@ -259,7 +362,7 @@ fn trouble(e: &reqwest::Error) -> Trouble {
 }
 
 /// What an HTTP error says at its root: the layers above it only repeat the address.
-fn said(e: &reqwest::Error) -> String {
+pub(crate) fn said(e: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = e;
     while let Some(deeper) = cause.source() {
         cause = deeper;

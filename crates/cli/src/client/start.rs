@@ -13,7 +13,7 @@ use threadline_contract::{Code, Fault};
 use super::{Client, Found};
 use crate::{
     config::{Config, SourceFlag, key_named},
-    owner::{Mode, OUTRUN, Owner, Places, State, VERSION, look, open_log},
+    owner::{Mode, OUTRUN, Owner, Places, State, is_stopped, look, open_log, stopped},
 };
 
 /// How long an owner may take until it is ready.
@@ -43,7 +43,9 @@ pub(super) async fn ensure(
     let mut killed = 0;
     loop {
         match look(places)? {
+            Owner::Ready(state) if is_stopped(state.pid) => return Err(stopped(state.pid)),
             Owner::Ready(state) => return Ok(state),
+            Owner::Busy { pid: Some(pid) } if is_stopped(pid) => return Err(stopped(pid)),
             Owner::Busy { .. } => {}
             Owner::Nobody => match child.as_mut().map(Child::try_wait) {
                 None => child = Some(start(config, places, passed)?),
@@ -86,14 +88,14 @@ fn start(config: &Config, places: &Places, passed: &Passed) -> Result<Child, Fau
     // First, so that one sees in a list of processes whose owner it is.
     command.arg("owner").arg("--data").arg(&config.data);
     // By the environment, which unlike the command line nobody else can read: it may be a key.
-    for (key, flag) in passed
+    for (key, value) in passed
         .0
         .iter()
-        .filter_map(|flag| Some((key_named(&flag.key)?, flag)))
+        .filter_map(|flag| Some((key_named(&flag.key)?, flag.value.as_ref()?)))
     {
         for (at, variable) in key.env.iter().enumerate() {
             match at {
-                0 => command.env(variable, &flag.value),
+                0 => command.env(variable, value),
                 _ => command.env_remove(variable),
             };
         }
@@ -143,13 +145,7 @@ pub(super) async fn replace_if_outdated(
     token: &str,
     client: &Client,
 ) -> Result<bool, Fault> {
-    let mut other = state.differs(config, token);
-    if state.version != VERSION {
-        other.insert(
-            0,
-            format!("version ({}, and this is {VERSION})", state.version),
-        );
-    }
+    let other = state.outdated(config, token);
     if other.is_empty() {
         return Ok(false);
     }
@@ -166,15 +162,13 @@ pub(super) async fn replace_if_outdated(
         end(places, state).await?;
         return Ok(true);
     }
-    let who = match state.mode {
-        Mode::Background => "The background process".to_owned(),
-        Mode::Up => format!("`threadline up` (process {})", state.pid),
-        Mode::Serve => format!("`threadline serve` (process {})", state.pid),
-    };
-    let others = other.join(", ");
-    eprintln!(
-        "note: {who} runs with another {others}. What this command sets takes effect when it is started again."
-    );
+    let told: Vec<String> = other
+        .into_iter()
+        .filter(|o| client.matters.has(o))
+        .collect();
+    if !told.is_empty() {
+        eprintln!("{}", state.note(&told));
+    }
     Ok(false)
 }
 
@@ -192,6 +186,8 @@ pub(crate) async fn end(places: &Places, state: &State) -> Result<(), Fault> {
     };
     // Only now, while the lock proves that this number is its own.
     kill_process(pid, Signal::TERM).map_err(|e| failed(e.to_string()))?;
+    // One that is stopped hears it only when it goes on; to any other this means nothing.
+    kill_process(pid, Signal::CONT).map_err(|e| failed(e.to_string()))?;
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(20) {
         match look(places)? {
@@ -201,5 +197,8 @@ pub(crate) async fn end(places: &Places, state: &State) -> Result<(), Fault> {
         }
         tokio::time::sleep(PAUSE).await;
     }
-    Err(failed("it is still there after 20 seconds".into()))
+    Err(failed(format!(
+        "it is still there after 20 seconds. `kill -9 {}` ends it for sure",
+        state.pid
+    )))
 }

@@ -3,12 +3,15 @@
 use std::io::IsTerminal as _;
 
 use jiff::tz::TimeZone;
-use threadline_app::api::{self, AnswerParams, Asked, AskedQuestion, NoParams};
+use threadline_app::api::{
+    self, AnswerParams, Asked, AskedQuestion, NoParams, ThreadParams, ThreadView,
+};
 use threadline_contract::{Code, Fault, Millis, Question};
 
 use super::Context;
 use crate::{
     args::Answer,
+    client::Client,
     exit::Exit,
     screen::{tables, words},
 };
@@ -16,11 +19,25 @@ use crate::{
 pub(super) async fn answer(context: &Context, args: Answer) -> Result<Exit, Fault> {
     let client = context.client().await?;
     let asked: Asked = client.call(api::QUESTIONS, NoParams {}).await?;
-    let (question, text) = match meant(
+    let found = meant(
         &asked.questions,
         args.question.as_deref(),
         args.answer.as_deref(),
-    )? {
+    );
+    let found = match (found, args.question.as_deref()) {
+        (Err(fault), Some(target)) if fault.code == Code::QuestionNotFound => {
+            return Err(nothing_asked(&client, target).await?.unwrap_or(fault));
+        }
+        // One word, and one question: unless the word is the name of a thread that asks nothing.
+        (Ok(Meant::One(_, Some(text))), Some(target)) if args.answer.is_none() => {
+            match nothing_asked(&client, target).await? {
+                Some(fault) if fault.code == Code::QuestionNotFound => return Err(fault),
+                _ => meant(&asked.questions, Some(text), None),
+            }
+        }
+        (found, _) => found,
+    };
+    let (question, text) = match found? {
         Meant::All => {
             context.print(&asked, || match asked.questions.is_empty() {
                 true => "Nothing waits for an answer.\n".into(),
@@ -53,6 +70,34 @@ pub(super) async fn answer(context: &Context, args: Answer) -> Result<Exit, Faul
         }
     });
     Ok(Exit::Done)
+}
+
+/// Why nothing can be answered there: the thread asks nothing, or there is none.
+async fn nothing_asked(client: &Client, target: &str) -> Result<Option<Fault>, Fault> {
+    let thread = target.to_owned();
+    let found = client
+        .call::<ThreadView>(api::SHOW, ThreadParams { thread })
+        .await;
+    match found {
+        Ok(view) if view.thread.name == target || view.thread.thread_id.as_str() == target => {
+            Ok(Some(Fault::new(
+                Code::QuestionNotFound,
+                format!(
+                    "{target} asks nothing now. `threadline answer` lists the questions that wait."
+                ),
+            )))
+        }
+        Ok(_) => Ok(None),
+        Err(fault) if fault.code == Code::ThreadNotFound => Ok(Some(Fault::new(
+            Code::ThreadNotFound,
+            format!(
+                "There is no thread or question `{}`. `threadline answer` lists the questions that wait.",
+                words::line(target)
+            ),
+        ))),
+        Err(fault) if fault.code == Code::ThreadAmbiguous => Ok(None),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// What `answer` was asked to do.
@@ -156,13 +201,12 @@ fn typed(context: &Context, asked: &AskedQuestion) -> Result<String, Fault> {
     }
 }
 
-/// What somebody typed, as an answer: an option's number, its words, or own words.
+/// What somebody typed, as an answer: an option's number, its label, or own words. A number is never
+/// own words where there are options: it would be taken for one by whoever reads it.
 pub(super) fn chosen(question: &Question, typed: &str) -> Result<AnswerParams, Fault> {
     let typed = typed.trim();
-    let number = typed
-        .parse::<usize>()
-        .ok()
-        .and_then(|n| question.options.get(n.checked_sub(1)?));
+    let number = typed.parse::<usize>().ok();
+    let counted = number.and_then(|n| question.options.get(n.checked_sub(1)?));
     let worded = question
         .options
         .iter()
@@ -172,19 +216,24 @@ pub(super) fn chosen(question: &Question, typed: &str) -> Result<AnswerParams, F
         option_id,
         text,
     };
-    match number.or(worded) {
+    let own_words = question.options.is_empty() || (question.free_text && number.is_none());
+    match counted.or(worded) {
         Some(option) => Ok(answer(Some(option.option_id.clone()), None)),
-        None if question.free_text || question.options.is_empty() => {
-            Ok(answer(None, Some(typed.to_owned())))
+        None if own_words => Ok(answer(None, Some(typed.to_owned()))),
+        None => {
+            let options = question.options.iter().enumerate();
+            let options: Vec<String> = options
+                .map(|(at, o)| format!("{} {}", at + 1, words::line(&o.label)))
+                .collect();
+            Err(Fault::new(
+                Code::QuestionOptionNotOffered,
+                format!(
+                    "`{}` is not offered. The options are: {}.",
+                    words::line(typed),
+                    options.join(", ")
+                ),
+            ))
         }
-        None => Err(Fault::new(
-            Code::QuestionOptionNotOffered,
-            format!(
-                "`{}` is not offered. Choose a number from 1 to {}.",
-                words::line(typed),
-                question.options.len()
-            ),
-        )),
     }
 }
 

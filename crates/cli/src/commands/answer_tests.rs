@@ -65,19 +65,29 @@ fn an_answer_is_a_number_an_option_or_own_words() {
     assert_eq!(chosen(&question, " 2 "), Ok(params(Some("b"), None)));
     assert_eq!(chosen(&question, "red"), Ok(params(Some("r"), None)));
     assert_eq!(chosen(&question, "b"), Ok(params(Some("b"), None)));
-    assert_eq!(chosen(&question, "3"), Ok(params(None, Some("3"))));
+    assert_eq!(
+        chosen(&question, "3 pieces"),
+        Ok(params(None, Some("3 pieces")))
+    );
     assert_eq!(chosen(&question, "green"), Ok(params(None, Some("green"))));
+    assert_eq!(
+        chosen(&question, "3").unwrap_err().code,
+        Code::QuestionOptionNotOffered,
+        "a number is an option's, also where own words are taken"
+    );
     question.free_text = false;
     let refused = chosen(&question, "3").unwrap_err();
     assert_eq!(
         (refused.code, refused.message.as_str()),
         (
             Code::QuestionOptionNotOffered,
-            "`3` is not offered. Choose a number from 1 to 2."
+            "`3` is not offered. The options are: 1 Red, 2 Blue."
         )
     );
     assert_eq!(
         chosen(&question, "0").unwrap_err().code,
         Code::QuestionOptionNotOffered
     );
+    question.options.clear();
+    assert_eq!(chosen(&question, "3"), Ok(params(None, Some("3"))));
 }

@@ -20,9 +20,9 @@ use crate::{
     client::{Client, Heard},
     exit::Exit,
     screen::{
-        ending,
+        ending::{self, Given},
         live::Screen,
-        story::{Story, Which},
+        story::{Say, Story, Which},
         tables,
         words::quoted,
     },
@@ -31,11 +31,17 @@ use crate::{
 /// How long the log may lag behind the result.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
+/// How long a bridge may take to say that it has a task, before a person is told what is waited for.
+const HEARD_OF: Duration = Duration::from_secs(3);
+
+/// What threads call the bridge of this machine.
+const LOCAL: &str = "local";
+
 /// What Ctrl-C does the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interrupt {
-    /// It asks the run to stop: whoever started it may.
-    Stops,
+    /// It cancels the run: whoever started it may.
+    Cancels,
     /// It leaves: whoever only watches may not.
     Leaves,
 }
@@ -49,6 +55,26 @@ pub(super) struct Follow<'a> {
     pub(super) after: i64,
     pub(super) interrupt: Interrupt,
     pub(super) out: Option<Out>,
+    pub(super) given: Given,
+    /// When the task was handed over.
+    pub(super) begun: Instant,
+}
+
+impl<'a> Follow<'a> {
+    /// Watches what a thread is doing, from its beginning.
+    pub(super) fn of(context: &'a Context, client: Arc<Client>, view: ThreadView) -> Self {
+        Self {
+            context,
+            client,
+            view,
+            which: Which::Current,
+            after: 0,
+            interrupt: Interrupt::Leaves,
+            out: None,
+            given: Given::default(),
+            begun: Instant::now(),
+        }
+    }
 }
 
 /// Follows a run to its end.
@@ -61,9 +87,13 @@ pub(super) async fn follow(follow: Follow<'_>) -> Result<Exit, Fault> {
         after,
         interrupt,
         out,
+        given,
+        begun,
     } = follow;
     let key = view.thread.thread_id.clone();
     let mut events = client.events(&key, after);
+    let mut silence = client.watch_over();
+    let mut unheard = Some(begun + HEARD_OF);
     let mut scene = Scene {
         context,
         client,
@@ -72,7 +102,8 @@ pub(super) async fn follow(follow: Follow<'_>) -> Result<Exit, Fault> {
         latest: view.clone(),
         lines: None,
         interrupt,
-        stopping: false,
+        cancelling: false,
+        given,
     };
     let mut ctrl_c = signal(SignalKind::interrupt())
         .map_err(|e| Fault::invalid(format!("Signals cannot be heard: {e}.")))?;
@@ -94,6 +125,11 @@ pub(super) async fn follow(follow: Follow<'_>) -> Result<Exit, Fault> {
                 // The thread was deleted while we looked.
                 None => break Ok(true),
             },
+            () = reached(unheard) => {
+                unheard = None;
+                scene.unheard();
+            },
+            Some(fault) = silence.recv() => scene.silent(&fault),
             line = line(&mut scene.lines) => scene.typed(line).await,
             _ = ctrl_c.recv() => if scene.interrupted(&mut ctrl_c).await {
                 break Ok(false);
@@ -136,7 +172,8 @@ struct Scene<'a> {
     /// What a person types, once somebody was asked.
     lines: Option<mpsc::Receiver<String>>,
     interrupt: Interrupt,
-    stopping: bool,
+    cancelling: bool,
+    given: Given,
 }
 
 impl Scene<'_> {
@@ -168,8 +205,7 @@ impl Scene<'_> {
         }
     }
 
-    fn tell(&mut self, says: Vec<crate::screen::story::Say>) {
-        use crate::screen::story::Say;
+    fn tell(&mut self, says: Vec<Say>) {
         for say in says {
             let asked = matches!(say, Say::Asked(_));
             let closed = matches!(say, Say::Closed(_));
@@ -231,15 +267,41 @@ impl Scene<'_> {
         }
     }
 
+    /// The task was handed over and nobody has said a word about it.
+    fn unheard(&mut self) {
+        if self.context.json || !self.story.is_unheard() || self.story.is_away() {
+            return;
+        }
+        let bridge = match &self.context.config.bridge {
+            Some(bridge) if self.latest.thread.execution_binding.endpoint_id != LOCAL => {
+                bridge.url.clone()
+            }
+            _ => "the bridge".to_owned(),
+        };
+        let way = match self.interrupt {
+            Interrupt::Cancels => "Ctrl-C cancels the run",
+            Interrupt::Leaves => "Ctrl-C leaves",
+        };
+        self.screen.say(Say::Note(format!(
+            "No answer from {bridge} yet, so it is tried again. {way}."
+        )));
+    }
+
+    fn silent(&mut self, fault: &Fault) {
+        if !self.context.json {
+            self.screen.say(Say::Note(fault.message.clone()));
+        }
+    }
+
     /// True when it is time to leave.
     async fn interrupted(&mut self, ctrl_c: &mut Signal) -> bool {
-        if self.interrupt == Interrupt::Leaves || self.stopping {
+        if self.interrupt == Interrupt::Leaves || self.cancelling {
             return true;
         }
-        self.stopping = true;
+        self.cancelling = true;
         if !self.context.json {
             self.screen
-                .line("  Asking the run to stop. Ctrl-C again leaves without waiting for it.");
+                .line("  Cancelling the run. Ctrl-C again leaves without waiting for it.");
         }
         let thread = self.latest.thread.thread_id.to_string();
         let asked = tokio::select! {
@@ -263,9 +325,9 @@ impl Scene<'_> {
                 &json!({"event": "detached", "data": {"exitCode": Exit::Detached.number()}}),
             );
         }
-        match self.stopping {
+        match self.cancelling {
             true => eprintln!(
-                "Left. The run was asked to stop; to see its end: threadline watch {name}"
+                "Left. The run is being cancelled; to see its end: threadline watch {name}"
             ),
             false => eprintln!("Left. The run goes on; to watch it: threadline watch {name}"),
         }
@@ -279,18 +341,22 @@ impl Scene<'_> {
             state.last_result_code,
             view.thread.context_state.last_artifact_sync_status,
         );
-        let copied = out.map_or(Ok(()), |out| out.fill(&view.thread));
+        let copied = out.map_or(Ok(None), |out| out.fill(&view.thread));
+        if let Ok(copied) = &copied {
+            self.given.copied.clone_from(copied);
+        }
         if context.json {
             tell_end(exit, view);
         } else {
             let trouble = ending::trouble(view, self.story.last_words());
-            let summary = ending::summary(view, context.out, context.home.as_deref());
+            let home = context.home.as_deref();
+            let summary = ending::summary(view, &self.given, context.out, home);
             if let Some(trouble) = trouble {
                 eprintln!("{} {trouble}\n", context.err.bad("✗"));
             }
             self.screen.write(&summary);
         }
-        copied.map(|()| exit)
+        copied.map(|_| exit)
     }
 }
 

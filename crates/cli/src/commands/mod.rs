@@ -7,6 +7,7 @@ mod out;
 mod owner;
 mod run;
 mod settings;
+mod task;
 mod threads;
 
 use std::{io::Write as _, sync::Arc};
@@ -16,15 +17,17 @@ use threadline_contract::Fault;
 
 use crate::{
     args::{Cli, Command, ConfigCommand, TokenCommand},
-    client::{Client, Passed},
-    config::Config,
+    client::{Client, Matters, Passed},
+    config::{Config, Mistake},
     exit::Exit,
-    screen::Terminal,
+    screen::{Terminal, ending},
 };
 
 /// What every command has.
 pub(crate) struct Context {
     pub(crate) config: Arc<Config>,
+    /// What is wrong with the settings; only few commands go on then.
+    pub(crate) mistakes: Vec<Mistake>,
     pub(crate) passed: Passed,
     /// Speak to a program.
     pub(crate) json: bool,
@@ -34,8 +37,14 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// A client for a command that only looks at threads.
     async fn client(&self) -> Result<Arc<Client>, Fault> {
-        let client = Client::connect(Arc::clone(&self.config), self.passed.clone()).await?;
+        self.client_for(Matters::Nothing).await
+    }
+
+    async fn client_for(&self, matters: Matters) -> Result<Arc<Client>, Fault> {
+        let client =
+            Client::connect(Arc::clone(&self.config), self.passed.clone(), matters).await?;
         Ok(Arc::new(client))
     }
 
@@ -60,6 +69,16 @@ pub(crate) fn print_json(value: &impl Serialize) {
         Ok(text) => print(&format!("{text}\n")),
         Err(e) => eprintln!("error: the answer could not be written as JSON: {e}"),
     }
+}
+
+/// Says why a command did not do what was asked.
+pub(crate) fn print_error(fault: &Fault, json: bool) -> Exit {
+    let exit = Exit::of_code(fault.code);
+    match json {
+        true => print_json(&serde_json::json!({"error": fault, "exitCode": exit.number()})),
+        false => eprint!("{}", ending::error(fault, Terminal::stderr())),
+    }
+    exit
 }
 
 /// Does what was asked.

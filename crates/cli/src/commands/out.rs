@@ -8,6 +8,8 @@ use threadline_contract::{
 };
 use threadline_files::{Access, Durability, Error, Reason, Root, atomic, hash};
 
+use crate::screen::words;
+
 /// The folder that files are copied to.
 pub(crate) struct Out {
     root: Root,
@@ -24,9 +26,9 @@ impl Out {
         })
     }
 
-    /// Copies the thread's files. A file of the same name and other content is never replaced: all
+    /// Copies the thread's files, and says what it did. A file of the same name and other content is never replaced: all
     /// of those are named, and none of the run's files is written.
-    pub(crate) fn fill(&self, thread: &TaskThread) -> Result<(), Fault> {
+    pub(crate) fn fill(&self, thread: &TaskThread) -> Result<Option<String>, Fault> {
         let source =
             Root::open(&thread.workspace_binding.workspace_path).map_err(|e| failed(&e))?;
         let files = &thread.context_state.last_artifacts;
@@ -45,7 +47,8 @@ impl Out {
         for file in wanted {
             self.copy(&source, file)?;
         }
-        Ok(())
+        let count = words::count(files.len() as u64, "file");
+        Ok((!files.is_empty()).then(|| format!("{count} to {}", self.path.display())))
     }
 
     fn there(&self, file: &SyncedFile) -> Result<There, Fault> {

@@ -13,6 +13,7 @@ fn file(path: &str, content: &str) -> SyncedFile {
         size: content.len() as u64,
         sha256: Sha256(Hasher::digest(content).into()),
         content_type: "text/plain".into(),
+        changed: false,
     }
 }
 
@@ -28,7 +29,8 @@ fn files_are_copied_whole_and_nothing_is_replaced() {
     thread.context_state.last_artifacts = vec![file("a/b.txt", "one"), file("c.txt", "two")];
 
     let out = Out::open(&out_path).unwrap();
-    out.fill(&thread).unwrap();
+    let want = format!("2 files to {}", out_path.display());
+    assert_eq!(out.fill(&thread), Ok(Some(want)));
     assert_eq!(fs::read_to_string(out_path.join("a/b.txt")).unwrap(), "one");
     out.fill(&thread).unwrap();
 

@@ -4,13 +4,15 @@ use std::{process::Stdio, sync::Arc};
 
 use serde_json::json;
 use threadline_contract::{Code, Fault};
+use tokio::net::TcpListener;
 
 use super::Context;
 use crate::{
     args::Up,
-    client::{Client, end},
+    client::{Matters, end},
+    config,
     exit::Exit,
-    owner::{self, Mode, Owner, Places, Started, State, look},
+    owner::{self, Mode, Owner, Places, Started, State, is_stopped, look, stopped},
     screen::words,
 };
 
@@ -19,10 +21,10 @@ pub(super) async fn up(context: &Context, args: Up) -> Result<Exit, Fault> {
     owner::allowed(&context.config.server)?;
     let places = Places::new(&context.config.data);
     let open = !args.no_open && !context.json && context.err.person && has_screen();
-    match running(&places).await? {
+    let running = running(&places).await?;
+    match &running {
         Some(state) if state.mode == Mode::Up => {
-            let client =
-                Client::connect(Arc::clone(&context.config), context.passed.clone()).await?;
+            let client = context.client_for(Matters::Everything).await?;
             let link = client.entry().await?;
             context.print(
                 &json!({"url": state.url, "link": link, "pid": state.pid}),
@@ -38,9 +40,9 @@ pub(super) async fn up(context: &Context, args: Up) -> Result<Exit, Fault> {
             }
             return Ok(Exit::Done);
         }
-        Some(state) => make_room(context, &places, &state).await?,
-        None => {}
+        _ => {}
     }
+    let socket = take_over(context, Mode::Up, &places, running.as_deref()).await?;
     let ready = |started: &Started| {
         let link = started.entry.clone().unwrap_or_else(|| started.url.clone());
         context.print(&json!({"url": started.url, "link": link, "pid": std::process::id()}), || {
@@ -57,7 +59,7 @@ pub(super) async fn up(context: &Context, args: Up) -> Result<Exit, Fault> {
             browse(&link);
         }
     };
-    owner::run(Arc::clone(&context.config), Mode::Up, ready)
+    owner::run(Arc::clone(&context.config), Mode::Up, socket, ready)
         .await
         .map(|()| Exit::Done)
 }
@@ -66,9 +68,8 @@ pub(super) async fn up(context: &Context, args: Up) -> Result<Exit, Fault> {
 pub(super) async fn serve(context: &Context) -> Result<Exit, Fault> {
     owner::allowed(&context.config.server)?;
     let places = Places::new(&context.config.data);
-    if let Some(state) = running(&places).await? {
-        make_room(context, &places, &state).await?;
-    }
+    let running = running(&places).await?;
+    let socket = take_over(context, Mode::Serve, &places, running.as_deref()).await?;
     let ready = |started: &Started| {
         context.print(
             &json!({"url": started.url, "pid": std::process::id()}),
@@ -81,7 +82,7 @@ pub(super) async fn serve(context: &Context) -> Result<Exit, Fault> {
             },
         );
     };
-    owner::run(Arc::clone(&context.config), Mode::Serve, ready)
+    owner::run(Arc::clone(&context.config), Mode::Serve, socket, ready)
         .await
         .map(|()| Exit::Done)
 }
@@ -94,16 +95,22 @@ pub(super) async fn background(context: &Context) -> Result<Exit, Fault> {
     }
     // Nobody shall be kept from removing the folder that a task happened to be started in.
     let _ = std::env::set_current_dir("/");
-    owner::run(Arc::clone(&context.config), Mode::Background, |_| {})
+    owner::run(Arc::clone(&context.config), Mode::Background, None, |_| {})
         .await
         .map(|()| Exit::Done)
 }
 
+/// Needs nothing but the data folder, so other settings may be wrong.
 pub(super) async fn stop(context: &Context) -> Result<Exit, Fault> {
-    let places = Places::new(&context.config.data);
+    let data = &context.config.data;
+    if data.as_os_str().is_empty() {
+        return Err(config::fault(&context.mistakes));
+    }
+    let places = Places::new(data);
     let Some(state) = running(&places).await? else {
         context.print(&json!({"stopped": null}), || {
-            "Nothing runs in the background.\n".into()
+            let data = words::clean(&data.display().to_string());
+            format!("Nothing runs in the background for {data}.\n")
         });
         return Ok(Exit::Done);
     };
@@ -125,6 +132,7 @@ async fn running(places: &Places) -> Result<Option<Box<State>>, Fault> {
     for _ in 0..400 {
         match look(places)? {
             Owner::Nobody => return Ok(None),
+            Owner::Busy { pid: Some(pid) } if is_stopped(pid) => return Err(stopped(pid)),
             Owner::Ready(state) => return Ok(Some(state)),
             Owner::Busy { .. } => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
         }
@@ -138,11 +146,26 @@ async fn running(places: &Places) -> Result<Option<Box<State>>, Fault> {
     ))
 }
 
-/// A background owner is only there because nobody else was; its runs go on here.
-async fn make_room(context: &Context, places: &Places, state: &State) -> Result<(), Fault> {
+/// A background owner is only there because nobody else was; its runs go on here. It is asked to
+/// leave when our own socket is bound: if that cannot be, it stays. Only where it has that very
+/// address itself must it go first.
+async fn take_over(
+    context: &Context,
+    mode: Mode,
+    places: &Places,
+    state: Option<&State>,
+) -> Result<Option<TcpListener>, Fault> {
+    let Some(state) = state else {
+        return Ok(None);
+    };
     if state.mode != Mode::Background {
         return Err(in_foreground(state));
     }
+    let server = &context.config.server;
+    let socket = match state.url == owner::url_of(server.listen) {
+        true => None,
+        false => Some(owner::bind(server, mode).await?),
+    };
     if !context.json {
         eprintln!(
             "{}",
@@ -152,7 +175,8 @@ async fn make_room(context: &Context, places: &Places, state: &State) -> Result<
             ))
         );
     }
-    end(places, state).await
+    end(places, state).await?;
+    Ok(socket)
 }
 
 fn in_foreground(state: &State) -> Fault {

@@ -1,141 +1,183 @@
 //! Commands that wait for a run: `run`, `retry`, `watch` and `sync`.
 
-use std::{
-    io::{IsTerminal as _, Read as _},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use threadline_app::api::{self, BridgeParams, RetryParams, SendParams, ThreadParams, ThreadView};
-use threadline_contract::{
-    Code, Deliverable, Fault, RequestId, RuntimeId,
-    turn::{ATTACHMENT_BYTES, InlineAttachment},
+use threadline_app::api::{
+    self, NoParams, RetryParams, Runtimes, SendParams, ThreadParams, ThreadView,
 };
+use threadline_contract::{Code, Fault, RequestId, thread::Lifecycle};
+use tokio::time::Instant;
 
 use super::{
     Context,
     follow::{Follow, Interrupt, follow},
     out::Out,
-    print_json,
+    print_json, task,
 };
 use crate::{
     args::{OneThread, Retry, Run},
-    client::Client,
+    client::{Client, Matters},
     exit::Exit,
-    screen::{story::Which, words},
+    screen::{ending::Given, story::Which, words},
 };
-
-/// A prompt that does not fit into a request is a file to attach.
-const PROMPT_BYTES: u64 = 4 << 20;
 
 pub(super) async fn run(context: &Context, args: Run) -> Result<Exit, Fault> {
     let out = args.out.as_deref().map(Out::open).transpose()?;
     let detach = args.detach;
-    let params = parameters(context, args)?;
-    let client = context.client().await?;
+    let given = given(&args);
+    let params = task::parameters(context, args)?;
+    let client = context.client_for(Matters::Runs).await?;
+    offered(&client, &params).await?;
     let which = params.request_id.clone().map_or(Which::Current, Which::Of);
-    let existing = params.thread.clone();
     // What was said before is not told again.
-    let after = match existing {
-        Some(thread) => last_event(&client.call(api::SHOW, ThreadParams { thread }).await?),
+    let after = match &params.thread {
+        Some(thread) => last_event(&show(&client, thread).await?),
         None => 0,
     };
-    let view: ThreadView = client.call(api::SEND, params).await?;
-    if detach {
-        return Ok(detached(context, &view));
-    }
-    follow(Follow {
-        context,
-        client,
-        view,
+    let begun = Instant::now();
+    let refused = refusal(&params);
+    let view: ThreadView = client.call(api::SEND, params).await.map_err(refused)?;
+    let sent = Follow {
         which,
         after,
-        interrupt: Interrupt::Stops,
+        interrupt: Interrupt::Cancels,
         out,
-    })
-    .await
+        given,
+        begun,
+        ..Follow::of(context, client, view)
+    };
+    waited_for(sent, detach).await
 }
 
 pub(super) async fn retry(context: &Context, args: Retry) -> Result<Exit, Fault> {
-    let client = context.client().await?;
-    let before: ThreadView = client
-        .call(
-            api::SHOW,
-            ThreadParams {
-                thread: args.thread.clone(),
-            },
-        )
-        .await?;
-    let after = last_event(&before);
-    let view: ThreadView = client
-        .call(
-            api::RETRY,
-            RetryParams {
-                thread: args.thread,
-                new_session: args.new_session,
-            },
-        )
-        .await?;
-    if args.detach {
-        return Ok(detached(context, &view));
-    }
-    let which = which(&view);
-    follow(Follow {
-        context,
-        client,
-        view,
-        which,
+    let client = context.client_for(Matters::Runs).await?;
+    let after = last_event(&show(&client, &args.thread).await?);
+    let params = RetryParams {
+        thread: args.thread,
+        request_id: Some(RequestId::fresh()),
+        new_session: args.new_session,
+    };
+    let view: ThreadView = client.call(api::RETRY, params).await?;
+    let sent = Follow {
+        which: which(&view),
         after,
-        interrupt: Interrupt::Stops,
-        out: None,
-    })
-    .await
+        interrupt: Interrupt::Cancels,
+        ..Follow::of(context, client, view)
+    };
+    waited_for(sent, args.detach).await
 }
 
 pub(super) async fn watch(context: &Context, args: OneThread) -> Result<Exit, Fault> {
     let client = context.client().await?;
-    let view: ThreadView = client
-        .call(
-            api::SHOW,
-            ThreadParams {
-                thread: args.thread,
-            },
-        )
-        .await?;
+    let view = show(&client, &args.thread).await?;
+    follow(Follow::of(context, client, view)).await
+}
+
+pub(super) async fn sync(context: &Context, args: OneThread) -> Result<Exit, Fault> {
+    let client = context.client().await?;
+    let thread = args.thread;
+    let view: ThreadView = client.call(api::SYNC, ThreadParams { thread }).await?;
+    let after = last_event(&view);
     follow(Follow {
-        context,
-        client,
-        view,
-        which: Which::Current,
-        after: 0,
-        interrupt: Interrupt::Leaves,
-        out: None,
+        after,
+        ..Follow::of(context, client, view)
     })
     .await
 }
 
-pub(super) async fn sync(context: &Context, args: OneThread) -> Result<Exit, Fault> {
-    let client: Arc<Client> = context.client().await?;
-    let view: ThreadView = client
-        .call(
-            api::SYNC,
-            ThreadParams {
-                thread: args.thread,
+async fn show(client: &Client, thread: &str) -> Result<ThreadView, Fault> {
+    let thread = thread.to_owned();
+    client.call(api::SHOW, ThreadParams { thread }).await
+}
+
+/// Follows what was sent, unless nobody wants to wait for it.
+async fn waited_for(sent: Follow<'_>, detach: bool) -> Result<Exit, Fault> {
+    match detach {
+        true => Ok(detached(sent.context, &sent.view, &sent.which)),
+        false => follow(sent).await,
+    }
+}
+
+/// Looks whether this machine's bridge has the runtime; another one's is asked by sending.
+async fn offered(client: &Arc<Client>, params: &SendParams) -> Result<(), Fault> {
+    let Some(wanted) = &params.runtime else {
+        return Ok(());
+    };
+    if params.bridge.is_some() || params.thread.is_some() {
+        return Ok(());
+    }
+    let found: Runtimes = client.call(api::RUNTIMES, NoParams {}).await?;
+    let names: Vec<String> = found
+        .runtimes
+        .iter()
+        .map(|r| r.runtime.to_string())
+        .collect();
+    match names.contains(wanted) {
+        true => Ok(()),
+        false => Err(Fault::new(
+            Code::ProviderNotFound,
+            format!(
+                "--runtime: there is no `{}` here. Choose {}.",
+                words::line(wanted),
+                names.join(" or ")
+            ),
+        )),
+    }
+}
+
+/// A refusal of the app in words of the command line: the flag that it is about.
+fn refusal(params: &SendParams) -> impl FnOnce(Fault) -> Fault + use<> {
+    let with = |given: bool, flag: &'static str| given.then_some(flag);
+    let runtime = with(params.runtime.is_some(), "--runtime");
+    let folder = with(params.working_directory.is_some(), "--in");
+    let bridge = with(params.bridge.is_some(), "--bridge");
+    let files = with(
+        !(params.attach.is_empty() && params.inline.is_empty()),
+        "--attach",
+    );
+    let globs: Vec<String> = params.expect.iter().map(|d| d.glob.clone()).collect();
+    move |fault| {
+        let about = match fault.code {
+            Code::ProviderNotFound
+            | Code::ProviderUnavailable
+            | Code::RoutingFailed
+            | Code::RoutingRequired => runtime,
+            Code::WorkdirNotAllowed => folder,
+            Code::AttachmentInvalid | Code::AttachmentTooLarge => files,
+            Code::ConnectFailed
+            | Code::ConnectTimeout
+            | Code::BadBridgeAnswer
+            | Code::Unauthorized => bridge,
+            Code::InvalidRequest => globs
+                .iter()
+                .any(|glob| fault.message.contains(glob))
+                .then_some("--expect"),
+            _ => None,
+        };
+        match about {
+            Some(flag) if !fault.message.starts_with(flag) => Fault {
+                message: format!("{flag}: {}", fault.message),
+                ..fault
             },
-        )
-        .await?;
-    let after = last_event(&view);
-    follow(Follow {
-        context,
-        client,
-        view,
-        which: Which::Current,
-        after,
-        interrupt: Interrupt::Leaves,
-        out: None,
-    })
-    .await
+            _ => fault,
+        }
+    }
+}
+
+/// What goes with the task, for its end.
+fn given(args: &Run) -> Given {
+    let name = |path: &std::path::PathBuf| match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path
+            .file_name()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy()
+            .into_owned(),
+    };
+    Given {
+        attached: args.attach.iter().map(name).collect(),
+        copied: None,
+    }
 }
 
 /// The turn that was just sent again: it runs, or it waits as the last of its thread.
@@ -158,185 +200,31 @@ fn last_event(view: &ThreadView) -> i64 {
         .map_or(0, |task| task.last_event_id)
 }
 
-fn detached(context: &Context, view: &ThreadView) -> Exit {
+fn detached(context: &Context, view: &ThreadView, which: &Which) -> Exit {
+    if context.json {
+        print_json(&serde_json::json!({"event": "accepted", "data": view}));
+        print_json(
+            &serde_json::json!({"event": "detached", "data": {"exitCode": Exit::Done.number()}}),
+        );
+        return Exit::Done;
+    }
     let name = &view.thread.name;
-    context.print(view, || {
-        format!("{name} runs in the background.\n  threadline watch {name}\n")
-    });
+    let waits = match which {
+        Which::Of(request) => {
+            let mut turns = view.thread.context_state.queued_turns.iter();
+            turns.any(|turn| turn.request_id == *request)
+        }
+        Which::Current => view.thread.lifecycle_state.status == Lifecycle::Queued,
+    };
+    let how = match waits {
+        true => "waits for its turn and starts by itself",
+        false => "runs in the background",
+    };
+    super::print(&format!(
+        "{name} {how}.\n  threadline watch {}\n",
+        words::quoted(name)
+    ));
     Exit::Done
-}
-
-fn parameters(context: &Context, args: Run) -> Result<SendParams, Fault> {
-    if let Some(runtime) = &args.runtime {
-        runtime.parse::<RuntimeId>()?;
-    }
-    let stdin_attached = args.attach.iter().any(|path| path == Path::new("-"));
-    let prompt = prompt(args.prompt, stdin_attached)?;
-    let mut params = SendParams {
-        thread: args.thread,
-        // However often the connection breaks while it is handed over, it is one turn.
-        request_id: Some(RequestId::fresh()),
-        prompt,
-        runtime: args.runtime,
-        expect: args
-            .expect
-            .into_iter()
-            .map(deliverable)
-            .collect::<Result<_, _>>()?,
-        working_directory: args.work_in.map(|dir| folder(&dir)).transpose()?,
-        new_session: args.new_session,
-        ..SendParams::default()
-    };
-    for path in args.attach {
-        match path == Path::new("-") {
-            true => params.inline.push(stdin_file()?),
-            false => params.attach.push(file(&path)?),
-        }
-    }
-    if let (None, Some(bridge)) = (&params.thread, &context.config.bridge) {
-        let token = context
-            .config
-            .bridge_token
-            .as_ref()
-            .map(|t| t.expose().to_owned());
-        params.bridge = Some(BridgeParams {
-            url: bridge.url.clone(),
-            token,
-        });
-    }
-    Ok(params)
-}
-
-/// From the command line, or from standard input where that is not a person who would wonder what
-/// is being waited for.
-fn prompt(typed: Option<String>, stdin_attached: bool) -> Result<String, Fault> {
-    let needed = |why: &str| {
-        Fault::new(
-            Code::PromptRequired,
-            format!("{why} Say what to do: threadline run \"…\""),
-        )
-    };
-    let typed = match typed.as_deref() {
-        Some("-") | None if stdin_attached => {
-            return Err(needed(
-                "Standard input is attached already, so it cannot be the prompt too.",
-            ));
-        }
-        Some("-") => None,
-        Some(text) => Some(text.to_owned()),
-        None if std::io::stdin().is_terminal() => return Err(needed("There is no prompt.")),
-        None => None,
-    };
-    let text = match typed {
-        Some(text) => text,
-        None => {
-            let bytes = read_stdin(PROMPT_BYTES)?;
-            String::from_utf8(bytes).map_err(|_| {
-                needed("Standard input is not text. Attach it with --attach - instead.")
-            })?
-        }
-    };
-    match text.trim().is_empty() {
-        true => Err(needed("The prompt is empty.")),
-        false => Ok(text),
-    }
-}
-
-fn read_stdin(most: u64) -> Result<Vec<u8>, Fault> {
-    let mut bytes = Vec::new();
-    let failed =
-        |e: std::io::Error| Fault::invalid(format!("Standard input could not be read: {e}."));
-    std::io::stdin()
-        .lock()
-        .take(most + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    match bytes.len() as u64 > most {
-        true => Err(Fault::new(
-            Code::AttachmentTooLarge,
-            format!("Standard input has more than {}.", words::size(most)),
-        )),
-        false => Ok(bytes),
-    }
-}
-
-fn stdin_file() -> Result<InlineAttachment, Fault> {
-    let bytes = read_stdin(ATTACHMENT_BYTES as u64)?;
-    let is_text = std::str::from_utf8(&bytes).is_ok();
-    Ok(InlineAttachment {
-        name: if is_text { "stdin.txt" } else { "stdin.bin" }.into(),
-        mime_type: is_text.then(|| "text/plain".into()),
-        size_bytes: Some(bytes.len() as u64),
-        content: STANDARD.encode(&bytes),
-        sha256: None,
-    })
-}
-
-fn deliverable(glob: String) -> Result<Deliverable, Fault> {
-    match glob.trim().is_empty() {
-        true => Err(Fault::invalid(
-            "--expect needs a path or a pattern, such as 'reports/*.pdf'.",
-        )),
-        false => Ok(Deliverable {
-            glob,
-            content_type: None,
-            min_bytes: None,
-            min_count: None,
-        }),
-    }
-}
-
-/// Looked at here, so that a mistake is said before anything runs.
-fn file(path: &Path) -> Result<String, Fault> {
-    let wrong = |why: &str| {
-        Fault::new(
-            Code::AttachmentInvalid,
-            format!("{} cannot be attached: {why}.", path.display()),
-        )
-    };
-    let meta = std::fs::metadata(path).map_err(|e| wrong(&e.to_string()))?;
-    if !meta.is_file() {
-        return Err(wrong("it is not a file"));
-    }
-    if meta.len() > ATTACHMENT_BYTES as u64 {
-        let most = words::size(ATTACHMENT_BYTES as u64);
-        return Err(Fault::new(
-            Code::AttachmentTooLarge,
-            format!(
-                "{} has {}; at most {most} can be attached.",
-                path.display(),
-                words::size(meta.len())
-            ),
-        ));
-    }
-    text(absolute(path)?)
-}
-
-fn folder(path: &Path) -> Result<String, Fault> {
-    let wrong = |why: &str| {
-        Fault::new(
-            Code::WorkdirNotAllowed,
-            format!("{} cannot be worked in: {why}.", path.display()),
-        )
-    };
-    let meta = std::fs::metadata(path).map_err(|e| wrong(&e.to_string()))?;
-    match meta.is_dir() {
-        true => text(absolute(path)?),
-        false => Err(wrong("it is not a folder")),
-    }
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Fault> {
-    let failed = |e: std::io::Error| Fault::invalid(format!("{}: {e}.", path.display()));
-    let path = std::path::absolute(path).map_err(failed)?;
-    Ok(path.components().collect())
-}
-
-fn text(path: PathBuf) -> Result<String, Fault> {
-    let shown = path.display().to_string();
-    path.into_os_string()
-        .into_string()
-        .map_err(|_| Fault::invalid(format!("{shown}: the path is not text.")))
 }
 
 /// What a program hears when a run is over.

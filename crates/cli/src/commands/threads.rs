@@ -2,7 +2,10 @@
 
 use jiff::tz::TimeZone;
 use threadline_app::api::{self, Deleted, List, ListParams, Summary, ThreadParams, ThreadView};
-use threadline_contract::{Code, Fault, Millis, thread::Lifecycle};
+use threadline_contract::{
+    Fault, Millis,
+    thread::{Lifecycle, SyncStatus, TaskThread},
+};
 
 use super::Context;
 use crate::{
@@ -24,6 +27,7 @@ pub(super) async fn list(context: &Context, args: Threads) -> Result<Exit, Fault
             archived: args.archived,
             limit: Some((limit - found.threads.len()).min(500)),
             before: found.next.take(),
+            ..ListParams::default()
         };
         let page: List = client.call(api::LIST, params).await?;
         found.threads.extend(page.threads);
@@ -76,55 +80,135 @@ pub(super) async fn cancel(context: &Context, args: OneThread) -> Result<Exit, F
     let params = ThreadParams {
         thread: args.thread,
     };
-    let view: ThreadView = client.call(api::SHOW, params.clone()).await?;
-    let thread = &view.thread;
-    let working = matches!(
-        thread.lifecycle_state.status,
-        Lifecycle::Running | Lifecycle::Queued
-    );
-    if !working && thread.context_state.queued_turns.is_empty() {
-        context.print(&view, || {
-            format!("Nothing of {} runs or waits.\n", thread.name)
-        });
-        return Ok(Exit::Done);
-    }
-    let view: ThreadView = client.call(api::CANCEL, params).await?;
-    context.print(&view, || tables::stands(&view, context.out));
-    Ok(Exit::Done)
-}
-
-pub(super) async fn archive(context: &Context, args: OneThread) -> Result<Exit, Fault> {
-    let view = ask(context, api::ARCHIVE, args).await?;
-    let name = &view.thread.name;
+    let before: ThreadView = client.call(api::SHOW, params.clone()).await?;
+    let cancelled = cancelled(&before.thread);
+    let view = match &cancelled {
+        Some(_) => client.call(api::CANCEL, params).await?,
+        None => before,
+    };
     context.print(&view, || {
-        format!("{name} is archived. `threadline restore {name}` brings it back.\n")
+        let name = &view.thread.name;
+        match cancelled {
+            Some(what) => format!("{name}: {what}.\n"),
+            None => format!("Nothing of {name} runs or waits.\n"),
+        }
     });
     Ok(Exit::Done)
 }
 
+/// What there is to cancel, as it reads when that is done.
+fn cancelled(thread: &TaskThread) -> Option<String> {
+    let context = &thread.context_state;
+    let dropped = match context.queued_turns.len() as u64 {
+        0 => None,
+        1 => Some("the turn that waited is dropped".to_owned()),
+        n => Some(format!("{n} turns that waited are dropped")),
+    };
+    let ended = match (
+        thread.lifecycle_state.status,
+        context.last_artifact_sync_status,
+    ) {
+        (Lifecycle::Running, _) => Some("the run is cancelled".to_owned()),
+        (Lifecycle::Ready, Some(SyncStatus::Syncing)) => {
+            let name = words::quoted(&thread.name);
+            Some(format!(
+                "the sync is cancelled; `threadline sync {name}` goes on with it"
+            ))
+        }
+        _ => None,
+    };
+    let parts: Vec<String> = ended.into_iter().chain(dropped).collect();
+    (!parts.is_empty()).then(|| parts.join(", and "))
+}
+
+/// Where a thread is already where it shall go, there is nothing to do, and that is said.
+pub(super) async fn archive(context: &Context, args: OneThread) -> Result<Exit, Fault> {
+    moved(context, args, api::ARCHIVE, |thread, was| {
+        let name = &thread.name;
+        let already = if was == Lifecycle::Archived {
+            " already"
+        } else {
+            ""
+        };
+        format!(
+            "{name} is archived{already}. `threadline restore {}` brings it back.\n",
+            words::quoted(name)
+        )
+    })
+    .await
+}
+
 pub(super) async fn restore(context: &Context, args: OneThread) -> Result<Exit, Fault> {
-    changed(context, api::RESTORE, args).await
+    moved(context, args, api::RESTORE, |thread, was| {
+        let name = &thread.name;
+        match was {
+            Lifecycle::Archived => format!("{name} is back among the threads.\n"),
+            _ => format!("{name} is not archived, so there is nothing to restore.\n"),
+        }
+    })
+    .await
+}
+
+/// Puts a thread away or brings it back, unless it is there already.
+async fn moved(
+    context: &Context,
+    args: OneThread,
+    method: &str,
+    says: impl FnOnce(&TaskThread, Lifecycle) -> String,
+) -> Result<Exit, Fault> {
+    let client = context.client().await?;
+    let params = ThreadParams {
+        thread: args.thread,
+    };
+    let before: ThreadView = client.call(api::SHOW, params.clone()).await?;
+    let was = before.thread.lifecycle_state.status;
+    let view = match (was == Lifecycle::Archived) == (method == api::ARCHIVE) {
+        true => before,
+        false => client.call(method, params).await?,
+    };
+    context.print(&view, || {
+        let notice = view.notice.as_deref().map(words::line);
+        let notice = notice.map(|n| format!("{n}\n")).unwrap_or_default();
+        format!("{}{notice}", says(&view.thread, was))
+    });
+    Ok(Exit::Done)
 }
 
 pub(super) async fn delete(context: &Context, args: Delete) -> Result<Exit, Fault> {
     let thread = args.thread;
     if !args.yes {
         let typed = words::quoted(&thread);
-        return Err(Fault::new(
-            Code::InvalidRequest,
-            format!(
-                "This removes the thread and the folder that was made for it, for good. To do so: threadline delete {typed} --yes"
-            ),
-        ));
+        return Err(Fault::invalid(format!(
+            "This removes an archived thread and the folder that was made for it, for good. To do so: threadline delete {typed} --yes"
+        )));
     }
     let client = context.client().await?;
-    let gone: Deleted = client.call(api::DELETE, ThreadParams { thread }).await?;
+    let params = ThreadParams { thread };
+    let view: ThreadView = client.call(api::SHOW, params.clone()).await?;
+    if view.thread.lifecycle_state.status != Lifecycle::Archived {
+        let name = &view.thread.name;
+        return Err(Fault::invalid(format!(
+            "{name} is not archived, and only archived threads are deleted. Archive it first: threadline archive {}",
+            words::quoted(name)
+        )));
+    }
+    let gone: Deleted = client.call(api::DELETE, params).await?;
     context.print(&gone, || {
-        let folder = gone
-            .removed_folder
-            .as_deref()
-            .map(|f| format!(", and with it {}", words::line(f)));
-        format!("{} is gone{}.\n", gone.name, folder.unwrap_or_default())
+        let folder = match &gone.removed_folder {
+            Some(folder) => format!(", and with it {}", words::line(folder)),
+            None => {
+                let folder = &view.thread.workspace_binding.workspace_path;
+                format!("; {} stays", words::line(folder))
+            }
+        };
+        let rest = match &gone.pending {
+            Some(why) => format!(
+                "What its bridge holds of it goes as soon as it can: {}\n",
+                words::line(why)
+            ),
+            None => String::new(),
+        };
+        format!("{} is gone{folder}.\n{rest}", gone.name)
     });
     Ok(Exit::Done)
 }
@@ -139,20 +223,4 @@ async fn ask(context: &Context, method: &str, args: OneThread) -> Result<ThreadV
             },
         )
         .await
-}
-
-async fn changed(context: &Context, method: &str, args: OneThread) -> Result<Exit, Fault> {
-    let view = ask(context, method, args).await?;
-    context.print(&view, || {
-        let notice = view
-            .notice
-            .as_deref()
-            .map(|n| format!("{}\n", words::line(n)));
-        format!(
-            "{}{}",
-            tables::stands(&view, context.out),
-            notice.unwrap_or_default()
-        )
-    });
-    Ok(Exit::Done)
 }

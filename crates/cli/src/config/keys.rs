@@ -38,6 +38,9 @@ const fn secret(name: &'static str, env: &'static [&'static str], about: &'stati
     }
 }
 
+/// What the environment variables begin with.
+pub(crate) const PREFIX: &str = "THREADLINE_";
+
 /// Every setting, in the order of the documentation.
 pub(crate) const KEYS: [Key; 22] = [
     key("data", &["THREADLINE_DATA"], "the data folder"),
@@ -145,19 +148,47 @@ pub(crate) fn named(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|k| k.name == name)
 }
 
+/// What somebody may have meant by a variable that is none of ours.
+pub(crate) fn meant_by_env(variable: &str) -> Option<String> {
+    // Compared without what they all begin with, which would make all of them alike.
+    let known = KEYS.iter().filter_map(|k| k.env[0].strip_prefix(PREFIX));
+    meant(variable.strip_prefix(PREFIX)?, known).map(|name| format!("{PREFIX}{name}"))
+}
+
 /// Finds a setting by one of its environment variables.
 pub(crate) fn of_env(variable: &str) -> Option<&'static Key> {
     KEYS.iter().find(|k| k.env.contains(&variable))
 }
 
-/// What somebody may have meant.
+/// What somebody may have meant: the word that is spelt most alike, or else the one that has most
+/// of its parts in common, as `model.name` has with `model.model`.
 pub(crate) fn meant<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let most = (word.chars().count() / 3).clamp(1, 4);
-    words
-        .map(|w| (distance(word, w), w))
+    let words: Vec<&str> = words.collect();
+    let spelt = words
+        .iter()
+        .map(|w| (distance(word, w), *w))
         .filter(|(d, _)| *d <= most)
-        .min_by_key(|(d, _)| *d)
-        .map(|(_, w)| w)
+        .min_by_key(|(d, _)| *d);
+    let akin = || {
+        let shared = words.iter().map(|w| (parts_in_common(word, w), *w));
+        shared
+            .filter(|((shared, _), _)| *shared > 0)
+            .min_by_key(|((shared, other), _)| (std::cmp::Reverse(*shared), *other))
+            .map(|(_, w)| w)
+    };
+    spelt.map(|(_, w)| w).or_else(akin)
+}
+
+/// How many parts two names share, and how many of the second one's are its own.
+fn parts_in_common(a: &str, b: &str) -> (usize, usize) {
+    let parts = |name: &'_ str| -> Vec<String> {
+        let parts = name.split(['.', '_']).filter(|p| !p.is_empty());
+        parts.map(str::to_lowercase).collect()
+    };
+    let (a, b) = (parts(a), parts(b));
+    let shared = b.iter().filter(|part| a.contains(part)).count();
+    (shared, b.len() - shared)
 }
 
 /// How many letters must be added, dropped, changed or swapped.

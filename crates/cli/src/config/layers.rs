@@ -77,8 +77,8 @@ pub(crate) struct SourceFlag {
     pub(crate) flag: String,
     /// The setting that it sets.
     pub(crate) key: String,
-    /// To what.
-    pub(crate) value: String,
+    /// To what; `None` when nothing was said.
+    pub(crate) value: Option<String>,
 }
 
 /// A setting that somebody made.
@@ -106,16 +106,19 @@ pub(crate) fn lay(sources: &Sources, mistakes: &mut Vec<Mistake>) -> Layers {
     lay_env(sources, &mut layers, mistakes);
     for SourceFlag { flag, key, value } in &sources.flags {
         let origin = Origin::Flag(flag.clone());
-        match keys::named(key) {
-            Some(key) => {
+        let message = match (keys::named(key), value) {
+            (Some(key), Some(value)) => {
                 let said = said(Value::Text(value.clone()), origin, &sources.cwd, false);
                 layers.insert(key.name, said);
+                continue;
             }
-            None => mistakes.push(Mistake {
-                origin,
-                message: unknown(key),
-            }),
-        }
+            (Some(key), None) => {
+                format!("`{}` needs a value: {flag} {}=…", key.name, key.name)
+            }
+            (None, Some(_)) => unknown(key),
+            (None, None) => format!("`{key}` must be KEY=VALUE, such as log.level=debug."),
+        };
+        mistakes.push(Mistake { origin, message });
     }
     layers
 }
@@ -146,15 +149,21 @@ fn lay_file(file: &SourceFile, layers: &mut Layers, mistakes: &mut Vec<Mistake>)
         }
     };
     let (table, errors) = DeTable::parse_recoverable(text);
+    let mut broken: Option<usize> = None;
     for error in errors {
         let at = error.span().map_or(0, |span| span.start);
         let origin = Origin::File(file.path.clone(), line(text, at));
-        let message = format!("this is not TOML: {}", error.message().trim());
-        mistakes.push(Mistake { origin, message });
+        broken = Some(broken.map_or(at, |first| first.min(at)));
+        // What follows from the first mistake of a line is not another one.
+        if mistakes.last().is_none_or(|last| last.origin != origin) {
+            let message = format!("this is not TOML: {}", error.message().trim());
+            mistakes.push(Mistake { origin, message });
+        }
     }
     let mut walk = Walk {
         file,
         text,
+        broken,
         layers,
         mistakes,
     };
@@ -164,6 +173,8 @@ fn lay_file(file: &SourceFile, layers: &mut Layers, mistakes: &mut Vec<Mistake>)
 struct Walk<'a> {
     file: &'a SourceFile,
     text: &'a str,
+    /// Where the file stops being TOML: what stands from there on may mean something else.
+    broken: Option<usize>,
     layers: &'a mut Layers,
     mistakes: &'a mut Vec<Mistake>,
 }
@@ -172,6 +183,9 @@ impl Walk<'_> {
     fn table(&mut self, table: &DeTable<'_>, above: &str) {
         for (name, value) in table {
             let origin = Origin::File(self.file.path.clone(), line(self.text, name.span().start));
+            if self.is_doubtful(name.span().start, value) {
+                continue;
+            }
             let path = match above {
                 "" => name.get_ref().to_string(),
                 above => format!("{above}.{}", name.get_ref()),
@@ -185,6 +199,13 @@ impl Walk<'_> {
                 }),
             }
         }
+    }
+
+    fn is_doubtful(&self, at: usize, value: &toml::Spanned<DeValue<'_>>) -> bool {
+        let table = matches!(value.get_ref(), DeValue::Table(_));
+        self.broken.is_some_and(|broken| {
+            line(self.text, at) >= line(self.text, broken) || (!table && value.span().end > broken)
+        })
     }
 
     fn leaf(&mut self, key: &'static Key, value: &DeValue<'_>, origin: Origin) {
@@ -213,14 +234,13 @@ fn line(text: &str, at: usize) -> usize {
 fn lay_env(sources: &Sources, layers: &mut Layers, mistakes: &mut Vec<Mistake>) {
     for (name, value) in &sources.env {
         // THREADLINE_TEST_… is for the tests of the project; an empty variable is an unset one.
-        let ours = name.starts_with("THREADLINE_") && !name.starts_with("THREADLINE_TEST_");
+        let ours = name.starts_with(keys::PREFIX) && !name.starts_with("THREADLINE_TEST_");
         if !ours || value.trim().is_empty() {
             continue;
         }
         let origin = Origin::Env(name.clone());
         let Some(key) = keys::of_env(name) else {
-            let known = KEYS.iter().flat_map(|k| k.env.iter().copied());
-            let message = match keys::meant(name, known) {
+            let message = match keys::meant_by_env(name) {
                 Some(meant) => format!("there is no such setting. Did you mean {meant}?"),
                 None => "there is no such setting. `threadline config show` lists them all.".into(),
             };

@@ -39,7 +39,7 @@ fn flag(flag: &str, key: &str, value: &str) -> SourceFlag {
     SourceFlag {
         flag: flag.into(),
         key: key.into(),
-        value: value.into(),
+        value: Some(value.into()),
     }
 }
 
@@ -83,7 +83,7 @@ log.format                text                                                  
             .map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect()
     };
-    assert_eq!(squeezed(&show(&config, true)), squeezed(want));
+    assert_eq!(squeezed(&show(&config, true, 200)), squeezed(want));
     assert!(!config.server.listen_chosen);
     assert!(config.model.is_none());
 }
@@ -142,7 +142,7 @@ fn all_mistakes_come_at_once_with_their_places() {
     assert_eq!(
         mistakes(&sources),
         [
-            "/home/me/.config/threadline/threadline.toml:1: `auto_runtime` must be openclaw, builtin or acp:<agent>, not \"moon\".",
+            "/home/me/.config/threadline/threadline.toml:1: `auto_runtime` must be the name of a runtime, such as builtin, not \"moon\".",
             "/home/me/.config/threadline/threadline.toml:3: `sever.listen` is not a setting. Did you mean `server.listen`?",
             "/home/me/.config/threadline/threadline.toml:5: `builtin.max_steps` must be a whole number from 1 to 1000, not \"many\".",
             "/srv/project/threadline.toml:1: `work_roots` cannot be set by the file of a folder, because a folder can be anybody's. Set it in your own threadline.toml, with THREADLINE_WORK_ROOTS or with --set.",
@@ -161,10 +161,27 @@ fn a_broken_file_is_told_line_by_line() {
     let mut sources = sources();
     sources.files = vec![own("data = \n\n[server\nlisten = 5\n")];
     let found = mistakes(&sources);
-    assert!(found.len() >= 2, "{found:?}");
+    let wrong = |line: usize| {
+        format!("/home/me/.config/threadline/threadline.toml:{line}: this is not TOML: ")
+    };
     assert!(
-        found[0].starts_with("/home/me/.config/threadline/threadline.toml:1: this is not TOML: "),
-        "{found:?}"
+        found.len() == 2 && found[0].starts_with(&wrong(1)) && found[1].starts_with(&wrong(3)),
+        "each mistake once: {found:?}"
+    );
+    sources.files = vec![own(
+        "auto_runtime = \"moon\"\n[log]\nformat = \"json\"\nlevel = \"info\n[nonsense]\nx = 1\n",
+    )];
+    let found = mistakes(&sources);
+    assert!(
+        found.len() == 2
+            && found[0].contains(":1: `auto_runtime`")
+            && found[1].starts_with(&wrong(4)),
+        "what stands before it counts, what stands after it may mean anything: {found:?}"
+    );
+    assert_eq!(
+        Loaded::of(&sources).config.log.format,
+        LogFormat::Json,
+        "what could be read is there"
     );
     let unreadable = SourceFile {
         text: Err("permission denied".into()),
@@ -295,7 +312,7 @@ fn secrets_are_never_shown() {
         ("THREADLINE_MODEL_KEY", "sk-secret"),
     ]));
     let config = load(&sources).unwrap();
-    let all = format!("{} {} {config:?}", show(&config, true), json(&config));
+    let all = format!("{} {} {config:?}", show(&config, true, 200), json(&config));
     // What is shown is written by `show` and `json` alone; the list beneath them is not for logs.
     for hidden in ["a-token-of-my-own", "hunter2", "sk-secret"] {
         assert!(!all.contains(hidden), "{hidden} is in {all}");
@@ -324,4 +341,101 @@ fn every_setting_is_documented() {
             key.about
         );
     }
+}
+
+#[test]
+fn what_was_perhaps_meant_is_said() {
+    let said = |name: &str| {
+        let mut sources = sources();
+        sources.env.extend(env(&[(name, "1")]));
+        mistakes(&sources).remove(0)
+    };
+    for (typed, meant) in [
+        ("THREADLINE_LISTN", "THREADLINE_LISTEN"),
+        ("THREADLINE_MODEL_NAME", "THREADLINE_MODEL"),
+        ("THREADLINE_DATABASE_URL", "THREADLINE_DATABASE"),
+        ("THREADLINE_LOG_LEVEL", "THREADLINE_LOG"),
+    ] {
+        assert_eq!(
+            said(typed),
+            format!("{typed}: there is no such setting. Did you mean {meant}?")
+        );
+    }
+    assert_eq!(
+        said("THREADLINE_FOO"),
+        "THREADLINE_FOO: there is no such setting. `threadline config show` lists them all."
+    );
+    let mut sources = sources();
+    let bare = |key: &str| SourceFlag {
+        value: None,
+        ..flag("--set", key, "")
+    };
+    sources.flags = vec![
+        flag("--set", "model.name", "m"),
+        bare("log.level"),
+        bare("wat"),
+    ];
+    assert_eq!(
+        mistakes(&sources),
+        [
+            "--set: `model.name` is not a setting. Did you mean `model.model`?",
+            "--set: `log.level` needs a value: --set log.level=…",
+            "--set: `wat` must be KEY=VALUE, such as log.level=debug.",
+        ]
+    );
+}
+
+#[test]
+fn what_could_be_read_is_shown_beside_what_is_wrong() {
+    let mut sources = sources();
+    sources.files = vec![own("data = 5\nworkspaces = \"/w\"")];
+    sources.env.extend(env(&[("THREADLINE_LOG_FORMAT", "xml")]));
+    let Loaded { config, mistakes } = Loaded::of(&sources);
+    assert_eq!(mistakes.len(), 2);
+    assert_eq!(
+        config.data,
+        PathBuf::new(),
+        "the usual folder is not the one that was meant"
+    );
+    let shown = show(&config, false, 100);
+    let line = |key: &str| {
+        shown
+            .lines()
+            .find(|l| l.starts_with(key))
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(line("data"), "data                      (wrong)");
+    assert_eq!(line("workspaces"), "workspaces                /w");
+    assert_eq!(line("store.url"), "store.url                 (not set)");
+    assert_eq!(line("log.format"), "log.format                (wrong)");
+}
+
+#[test]
+fn settings_that_do_not_fit_stand_beneath_each_other() {
+    let mut sources = sources();
+    sources.env.extend(env(&[(
+        "THREADLINE_DATA",
+        "/a/rather/long/path/to/a/data/folder",
+    )]));
+    let config = load(&sources).unwrap();
+    for width in [30, 50, 80, 120] {
+        let shown = show(&config, true, width);
+        let rows: Vec<&str> = shown.lines().collect();
+        assert!(
+            rows.iter().all(|l| l.trim_end() == *l),
+            "no space at an end: {shown}"
+        );
+        let long: Vec<&&str> = rows.iter().filter(|l| l.chars().count() > width).collect();
+        // A word that is longer than the line stays whole.
+        assert!(
+            long.iter().all(|l| l.split_whitespace().count() == 1
+                || l.trim_start().starts_with("http://")),
+            "{width}: {long:?}"
+        );
+    }
+    assert!(
+        show(&config, true, 50)
+            .starts_with("data\n  /a/rather/long/path/to/a/data/folder\n  THREADLINE_DATA\n")
+    );
 }

@@ -9,11 +9,18 @@ mod show;
 mod sources;
 mod value;
 
-use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    net::SocketAddr,
+    path::PathBuf,
+    time::Duration,
+};
 
 use threadline_contract::RuntimeId;
 
 pub(crate) use self::{
+    keys::meant,
     keys::{KEYS, named as key_named},
     layers::{Mistake, Origin, SourceFile, SourceFlag, Sources},
     show::{fault, json, show},
@@ -150,6 +157,8 @@ pub(crate) struct Shown {
     pub(crate) secret: bool,
     /// Who set it.
     pub(crate) origin: Origin,
+    /// What was set could not be taken.
+    pub(crate) wrong: bool,
 }
 impl fmt::Debug for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,34 +166,49 @@ impl fmt::Debug for Shown {
     }
 }
 
-/// Reads everything, or says everything that is wrong.
-pub(crate) fn load(sources: &Sources) -> Result<Config, Vec<Mistake>> {
-    let mut mistakes = Vec::new();
-    let layers = lay(sources, &mut mistakes);
-    let mut read = Read {
-        layers,
-        mistakes,
-        shown: BTreeMap::new(),
-    };
-    let home = sources.home();
-    let config = read.config(&Places {
-        home: home.as_deref(),
-        sources,
-    });
-    let mut mistakes = read.mistakes;
-    if !mistakes.is_empty() {
+/// What could be read, and everything that is wrong with the rest.
+pub(crate) struct Loaded {
+    /// Where something is wrong, the default stands; a folder is then empty, because acting on the
+    /// usual one instead could do harm.
+    pub(crate) config: Config,
+    /// In the order of their places.
+    pub(crate) mistakes: Vec<Mistake>,
+}
+
+impl Loaded {
+    /// Reads everything.
+    pub(crate) fn of(sources: &Sources) -> Self {
+        let mut mistakes = Vec::new();
+        let layers = lay(sources, &mut mistakes);
+        let mut read = Read {
+            layers,
+            mistakes,
+            shown: BTreeMap::new(),
+            wrong: BTreeSet::new(),
+        };
+        let home = sources.home();
+        let mut config = read.config(&Places {
+            home: home.as_deref(),
+            sources,
+        });
+        let mut mistakes = read.mistakes;
         mistakes.sort_by(|a, b| a.origin.cmp(&b.origin));
-        return Err(mistakes);
+        config.shown = KEYS
+            .iter()
+            .filter_map(|k| read.shown.remove(k.name))
+            .collect();
+        Self { config, mistakes }
     }
-    // Without a mistake there is a value for everything.
-    let Some(mut config) = config else {
-        return Err(vec![]);
-    };
-    config.shown = KEYS
-        .iter()
-        .filter_map(|k| read.shown.remove(k.name))
-        .collect();
-    Ok(config)
+}
+
+/// Reads everything, or says everything that is wrong.
+#[cfg(test)]
+pub(crate) fn load(sources: &Sources) -> Result<Config, Vec<Mistake>> {
+    let Loaded { config, mistakes } = Loaded::of(sources);
+    match mistakes.is_empty() {
+        true => Ok(config),
+        false => Err(mistakes),
+    }
 }
 
 #[cfg(test)]

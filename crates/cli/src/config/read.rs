@@ -1,7 +1,7 @@
 //! From what was said to typed values. What is wrong is noted, and the rest is still looked at.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
@@ -27,6 +27,8 @@ pub(super) struct Read {
     pub(super) layers: Layers,
     pub(super) mistakes: Vec<Mistake>,
     pub(super) shown: BTreeMap<&'static str, Shown>,
+    /// Settings whose value could not be taken.
+    pub(super) wrong: BTreeSet<&'static str>,
 }
 
 impl Read {
@@ -68,6 +70,7 @@ impl Read {
                     format!("`{key}` must be {wanted}, not {got}."),
                 );
                 self.mistake(origin, message);
+                self.wrong.insert(key);
                 None
             }
         }
@@ -76,13 +79,15 @@ impl Read {
     fn show(&mut self, key: &'static str, value: Option<String>) {
         let secret = keys::named(key).is_some_and(|k| k.secret);
         let origin = self.origin(key);
+        let wrong = self.wrong.contains(key);
         self.shown.insert(
             key,
             Shown {
                 key,
-                value,
+                value: value.filter(|_| !wrong),
                 secret,
                 origin,
+                wrong,
             },
         );
     }
@@ -126,14 +131,14 @@ impl Read {
         u32::try_from(value).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn config(&mut self, places: &Places<'_>) -> Option<Config> {
+    pub(super) fn config(&mut self, places: &Places<'_>) -> Config {
         let home = places.home;
-        let data = self.folder("data", places, places.sources.data_default())?;
+        let data = self.folder("data", places, places.sources.data_default());
         let workspaces = self.folder(
             "workspaces",
             places,
             home.map(|h| h.join(".xworkmate/threads")),
-        )?;
+        );
         let auto_runtime = self.or(
             "auto_runtime",
             RuntimeId::Builtin,
@@ -144,6 +149,9 @@ impl Read {
         let work_roots = self.work_roots(home, &server);
         let local = format!("sqlite:{}", data.join("threadline.db").display());
         let database = self.or("store.url", local, |v, _| database(v), String::clone);
+        if data.as_os_str().is_empty() && !self.layers.contains_key("store.url") {
+            self.show("store.url", None);
+        }
         let builtin = Builtin {
             max_steps: self.whole("builtin.max_steps", 40, 1..=1000),
             demo_pause: Duration::from_millis(
@@ -164,7 +172,7 @@ impl Read {
             ),
             format: self.log_format(),
         };
-        Some(Config {
+        Config {
             data,
             workspaces,
             work_roots,
@@ -178,7 +186,7 @@ impl Read {
             idle: (idle > 0).then(|| Duration::from_secs(idle.into())),
             log,
             shown: vec![],
-        })
+        }
     }
 
     fn folder(
@@ -186,11 +194,10 @@ impl Read {
         key: &'static str,
         places: &Places<'_>,
         default: Option<PathBuf>,
-    ) -> Option<PathBuf> {
-        let before = self.mistakes.len();
+    ) -> PathBuf {
         let said = self.said(key, |v, base| v.path(base, places.home));
-        let wrong = self.mistakes.len() > before;
-        let found = said.or(default);
+        let wrong = self.wrong.contains(key);
+        let found = said.or(default.filter(|_| !wrong));
         if found.is_none() && !wrong {
             let origin = Origin::Env("HOME".into());
             let variable = keys::named(key).map_or("", |k| k.env[0]);
@@ -201,7 +208,7 @@ impl Read {
         }
         self.show(key, found.as_ref().map(|p| p.display().to_string()));
         // The rest is still looked at, so that all mistakes come at once.
-        found.or_else(|| Some(PathBuf::new()))
+        found.unwrap_or_default()
     }
 
     fn server(&mut self) -> Server {
@@ -314,7 +321,7 @@ impl Read {
 }
 
 fn runtime(value: &Value) -> Result<RuntimeId, Wanted> {
-    let wanted = || "openclaw, builtin or acp:<agent>".to_owned();
+    let wanted = || "the name of a runtime, such as builtin".to_owned();
     value.text()?.parse().map_err(|_| wanted())
 }
 

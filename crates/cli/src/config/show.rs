@@ -23,19 +23,27 @@ pub(crate) fn fault(mistakes: &[Mistake]) -> Fault {
     Fault::new(Code::ConfigInvalid, message).with("mistakes", list)
 }
 
-/// The settings as lines.
-pub(crate) fn show(config: &Config, origin: bool) -> String {
-    let width = config.shown.iter().map(|s| s.key.len()).max().unwrap_or(0);
+/// The settings as lines. Where they do not fit side by side, what belongs to a setting stands
+/// beneath it.
+pub(crate) fn show(config: &Config, origin: bool, width: usize) -> String {
+    let longest = |lengths: Vec<usize>| lengths.into_iter().max().unwrap_or(0);
     let values: Vec<String> = config.shown.iter().map(seen).collect();
-    let value_width = values.iter().map(|v| v.chars().count()).max().unwrap_or(0);
+    let keys = longest(config.shown.iter().map(|s| s.key.len()).collect());
+    let wide = longest(values.iter().map(|v| v.chars().count()).collect());
+    let origins: Vec<String> = match origin {
+        true => config.shown.iter().map(|s| s.origin.to_string()).collect(),
+        false => vec![String::new(); values.len()],
+    };
+    let said = longest(origins.iter().map(|o| o.chars().count()).collect());
+    let beside = keys + 2 + wide + 2 + said <= width;
     let mut out = String::new();
-    for (shown, value) in config.shown.iter().zip(values) {
-        let line = match origin {
-            true => format!(
-                "{:width$}  {value:value_width$}  {}",
-                shown.key, shown.origin
-            ),
-            false => format!("{:width$}  {value}", shown.key),
+    for ((shown, value), origin) in config.shown.iter().zip(values).zip(origins) {
+        let line = match beside {
+            true => format!("{:keys$}  {value:wide$}  {origin}", shown.key),
+            false if keys + 2 + wide <= width => {
+                format!("{:keys$}  {value}{}", shown.key, under(&origin, keys + 2))
+            }
+            false => format!("{}{}{}", shown.key, under(&value, 2), under(&origin, 2)),
         };
         out.push_str(line.trim_end());
         out.push('\n');
@@ -43,8 +51,17 @@ pub(crate) fn show(config: &Config, origin: bool) -> String {
     out
 }
 
+/// On a line of its own.
+fn under(text: &str, indent: usize) -> String {
+    match text.is_empty() {
+        true => String::new(),
+        false => format!("\n{:indent$}{text}", ""),
+    }
+}
+
 fn seen(shown: &Shown) -> String {
     match &shown.value {
+        None if shown.wrong => "(wrong)".into(),
         None => "(not set)".into(),
         Some(_) if hidden(shown) => "(set)".into(),
         Some(value) => value.clone(),
@@ -64,9 +81,14 @@ fn hidden(shown: &Shown) -> bool {
 pub(crate) fn json(config: &Config) -> Value {
     let one = |shown: &Shown| {
         let mut out = json!({"key": shown.key, "set": shown.value.is_some(), "origin": shown.origin.to_string()});
-        if let (Some(value), false, Some(map)) = (&shown.value, hidden(shown), out.as_object_mut())
-        {
+        let Some(map) = out.as_object_mut() else {
+            return out;
+        };
+        if let (Some(value), false) = (&shown.value, hidden(shown)) {
             map.insert("value".into(), json!(value));
+        }
+        if shown.wrong {
+            map.insert("wrong".into(), json!(true));
         }
         out
     };

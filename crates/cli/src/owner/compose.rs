@@ -3,10 +3,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Router,
-    middleware::{from_fn, from_fn_with_state},
-};
+use axum::middleware::from_fn;
 use threadline_app::{App, Config as AppConfig, Endpoint};
 use threadline_contract::{AccountId, Code, Fault, Millis, TokenId};
 use threadline_engine::{Engine, EngineConfig};
@@ -15,16 +12,15 @@ use threadline_runtimes::{
     LaneSize, LocalWorkspace, Runtime,
     builtin::{Builtin, BuiltinConfig, ModelConfig},
 };
-use threadline_server::{Bridge, Gate, GateConfig, Refusal};
+use threadline_server::{Activity, Bridge, Door, Gate, GateConfig, Refusal};
 use threadline_store::{Store, StoreConfig};
 use threadline_web::{Mint, Serving, Web};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::{
-    Mode, Places, State, VERSION,
-    activity::Activity,
-    listen, log,
+    Mode, Places, State, VERSION, listen, log,
     state::settings,
     stop::{Signals, unneeded},
     storage, token,
@@ -49,10 +45,12 @@ pub(crate) struct Started {
     pub(crate) entry: Option<String>,
 }
 
-/// Owns the data folder until a signal comes or, in the background, nobody needs it any more.
+/// Owns the data folder until a signal comes or, in the background, nobody needs it any more. Binds
+/// the address, unless that was done before.
 pub(crate) async fn run(
     config: Arc<Config>,
     mode: Mode,
+    socket: Option<TcpListener>,
     ready: impl FnOnce(&Started),
 ) -> Result<(), Fault> {
     listen::allowed(&config.server)?;
@@ -61,7 +59,10 @@ pub(crate) async fn run(
     let lock = hold(&places).await?;
     log::start(&config.log, mode, &places)?;
     let mut signals = Signals::listen()?;
-    let listener = listen::bind(&config.server, mode).await?;
+    let listener = match socket {
+        Some(socket) => socket,
+        None => listen::bind(&config.server, mode).await?,
+    };
     let address = listener
         .local_addr()
         .map_err(|e| Fault::new(Code::Internal, format!("The socket has no address: {e}.")))?;
@@ -70,8 +71,8 @@ pub(crate) async fn run(
     let parts = Parts::open(&config, &places, &url).await?;
     let stop = CancellationToken::new();
     let activity = Activity::new();
-    let (router, web) = parts.routes(&config, mode, address, &activity, &stop);
-    let server = tokio::spawn(threadline_server::serve(listener, router, stop.clone()));
+    let (door, web) = parts.door(&config, mode, address, &activity, &stop);
+    let server = tokio::spawn(threadline_server::serve(listener, door, stop.clone()));
     let state = State {
         pid: std::process::id(),
         url: url.clone(),
@@ -186,14 +187,14 @@ impl Parts {
         })
     }
 
-    fn routes(
+    fn door(
         &self,
         config: &Config,
         mode: Mode,
         address: SocketAddr,
         activity: &Activity,
         stop: &CancellationToken,
-    ) -> (Router, Web) {
+    ) -> (Door, Web) {
         let store = self.store.clone();
         let mint: Mint = Arc::new(move || {
             let store = store.clone();
@@ -222,16 +223,14 @@ impl Parts {
             engine: self.engine.clone(),
             stop: stop.clone(),
         };
-        let mut router =
-            threadline_server::router(bridge).merge(threadline_web::router(web.clone(), serving));
+        let mut routes = threadline_server::router(bridge.clone())
+            .merge(threadline_web::router(web.clone(), serving));
         if serving == Serving::ApiOnly {
-            router = router.fallback(nothing_here);
+            routes = routes.fallback(nothing_here);
         }
-        let router = router
-            .layer(from_fn_with_state(gate, Gate::check))
-            .layer(from_fn(threadline_web::friendly))
-            .layer(from_fn_with_state(activity.clone(), Activity::count));
-        (router, web)
+        let routes =
+            threadline_server::gated(routes, gate.clone()).layer(from_fn(threadline_web::friendly));
+        (Door::new(gate, bridge, routes, activity.clone()), web)
     }
 
     /// Whether anything goes on that nobody may be looking at.

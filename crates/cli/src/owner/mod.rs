@@ -1,10 +1,10 @@
 //! The one process that owns a data folder: bridge, app and pages, behind one socket.
 
-mod activity;
 mod compose;
 mod listen;
 mod log;
 mod places;
+mod process;
 mod state;
 mod stop;
 pub(crate) mod token;
@@ -14,8 +14,9 @@ pub(crate) const OUTRUN: u8 = 75;
 
 pub(crate) use self::{
     compose::{Started, run},
-    listen::allowed,
+    listen::{allowed, bind, url as url_of},
     log::open as open_log,
     places::{Places, storage},
+    process::{is_stopped, silent, stopped},
     state::{Mode, Owner, State, VERSION, look},
 };

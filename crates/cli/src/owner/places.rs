@@ -60,13 +60,12 @@ impl Places {
 pub(crate) fn storage(e: Error) -> Fault {
     let code = match e.reason() {
         Reason::NoSpace => Code::StorageFull,
-        Reason::ReadOnly | Reason::Denied => Code::StorageReadOnly,
-        // A file where a folder should be, and the like: the setting points somewhere else.
-        _ => Code::ConfigInvalid,
+        // Also a file where a folder should be, and the like.
+        _ => Code::StorageReadOnly,
     };
-    let what = match code {
-        Code::StorageFull => "The disk is full",
-        Code::StorageReadOnly => "The data folder cannot be written",
+    let what = match e.reason() {
+        Reason::NoSpace => "The disk is full",
+        Reason::ReadOnly | Reason::Denied => "The data folder cannot be written",
         _ => "The data folder cannot be used",
     };
     Fault::new(code, format!("{what} ({e})."))

@@ -116,6 +116,39 @@ impl State {
     }
 }
 
+impl State {
+    /// In what it differs from what a command would start: its settings, and its version.
+    pub(crate) fn outdated(&self, config: &Config, token: &str) -> Vec<String> {
+        let mut other = self.differs(config, token);
+        if self.version != VERSION {
+            other.insert(
+                0,
+                format!("version ({}, and this is {VERSION})", self.version),
+            );
+        }
+        other
+    }
+
+    /// Who it is, for people.
+    pub(crate) fn who(&self) -> String {
+        let pid = self.pid;
+        match self.mode {
+            Mode::Background => format!("The background process ({pid})"),
+            Mode::Up => format!("`threadline up` (process {pid})"),
+            Mode::Serve => format!("`threadline serve` (process {pid})"),
+        }
+    }
+
+    /// Says that it runs with other settings.
+    pub(crate) fn note(&self, other: &[String]) -> String {
+        format!(
+            "note: {} runs with another {}. What is set here takes effect when it is started again.",
+            self.who(),
+            other.join(", ")
+        )
+    }
+}
+
 /// Each setting that the owner acts on, as a digest. Keyed with the token, so that the file gives
 /// away no weak secret even if it leaks alone.
 pub(crate) fn settings(config: &Config, token: &str) -> BTreeMap<String, String> {

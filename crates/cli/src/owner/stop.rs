@@ -5,7 +5,7 @@ use std::time::Duration;
 use threadline_contract::{Code, Fault};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::activity::Activity;
+use threadline_server::Activity;
 
 /// The signals that end an owner. Not the one of a closing terminal: whoever started it with `nohup`
 /// wants that ignored, and to hear it would undo that.

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     Terminal,
-    words::{fit, size, took},
+    words::{columns, fit, size, took},
 };
 
 /// Nothing moves faster than the eye.
@@ -36,8 +36,8 @@ struct Inner {
     to: Terminal,
     doing: String,
     bars: Vec<Bar>,
-    /// Lines that stand on the screen now.
-    drawn: usize,
+    /// The columns of each line that stands on the screen now.
+    drawn: Vec<usize>,
     begun: Instant,
 }
 
@@ -54,7 +54,7 @@ impl Area {
             to,
             doing: String::new(),
             bars: vec![],
-            drawn: 0,
+            drawn: vec![],
             begun: Instant::now(),
         };
         let inner = Arc::new(Mutex::new(inner));
@@ -135,14 +135,16 @@ impl Inner {
     }
 
     fn erase(&mut self) {
-        let drawn = std::mem::take(&mut self.drawn);
-        if drawn > 0 {
-            let up = match drawn {
-                1 => String::new(),
-                n => format!("\x1b[{}A", n - 1),
-            };
-            self.write(&format!("\r{up}\x1b[J"));
+        if !self.drawn.is_empty() {
+            self.to = self.to.measured();
         }
+        let drawn = std::mem::take(&mut self.drawn);
+        let up = match rows(&drawn, self.to.width) {
+            0 => return,
+            1 => String::new(),
+            n => format!("\x1b[{}A", n - 1),
+        };
+        self.write(&format!("\r{up}\x1b[J"));
     }
 
     fn draw(&mut self) {
@@ -150,7 +152,7 @@ impl Inner {
             return;
         }
         let lines = self.lines(self.begun.elapsed());
-        self.drawn = lines.len();
+        self.drawn = lines.iter().map(|line| columns(line)).collect();
         self.write(&lines.join("\n"));
     }
 
@@ -166,25 +168,37 @@ impl Inner {
         let ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
         let mut out = Vec::new();
         for bar in self.bars.iter().take(BARS) {
-            let name = fit(&bar.name, width.saturating_sub(BAR + 26));
             let amount = format!("{} of {}", size(bar.done), size(bar.total));
+            // Where there is little room, the name is worth more than the bar.
+            let long = BAR.min(width.saturating_sub(columns(&amount) + 16));
+            let name = fit(&bar.name, width.saturating_sub(long + columns(&amount) + 4));
             out.push(format!(
                 "  {} {name} {}",
-                filled(bar.done, bar.total),
+                filled(bar.done, bar.total, long),
                 self.to.dim(&amount)
             ));
         }
         if !self.doing.is_empty() {
             let frame = FRAMES[(ms / 80 % 10) as usize];
-            let doing = fit(&self.doing, width.saturating_sub(18));
             let time = match ms >= PATIENT {
-                true => format!("  {}", self.to.dim(&running_for(ms / 1000))),
+                true => running_for(ms / 1000),
                 false => String::new(),
+            };
+            let doing = fit(&self.doing, width.saturating_sub(columns(&time) + 6));
+            let time = match time.as_str() {
+                "" => String::new(),
+                time => format!("  {}", self.to.dim(time)),
             };
             out.push(format!("  {frame} {doing}{time}"));
         }
         out
     }
+}
+
+/// The rows that lines take: a terminal that was made narrower has broken those that do not fit.
+fn rows(lines: &[usize], width: usize) -> usize {
+    let rows = lines.iter().map(|line| line.div_ceil(width.max(1)).max(1));
+    rows.sum()
 }
 
 /// Whole seconds: tenths would flicker.
@@ -195,9 +209,9 @@ fn running_for(seconds: i64) -> String {
     }
 }
 
-fn filled(done: u64, total: u64) -> String {
-    let part = (done.min(total) as f64 / total.max(1) as f64 * BAR as f64) as usize;
-    format!("{}{}", "━".repeat(part), "─".repeat(BAR - part))
+fn filled(done: u64, total: u64, long: usize) -> String {
+    let part = (done.min(total) as f64 / total.max(1) as f64 * long as f64) as usize;
+    format!("{}{}", "━".repeat(part), "─".repeat(long - part))
 }
 
 #[cfg(test)]

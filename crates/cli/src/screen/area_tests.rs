@@ -12,7 +12,7 @@ fn inner(doing: &str, bars: Vec<Bar>) -> Inner {
         to,
         doing: doing.into(),
         bars,
-        drawn: 0,
+        drawn: vec![],
         begun: Instant::now(),
     }
 }
@@ -65,7 +65,7 @@ fn no_line_is_as_wide_as_the_terminal() {
 #[test]
 fn each_download_has_a_bar_and_the_rest_waits() {
     let area = inner(
-        "Bringing the files here",
+        "Syncing the files",
         (0..8)
             .map(|n| bar(&format!("f{n}"), n * 100, 800))
             .collect(),
@@ -74,5 +74,13 @@ fn each_download_has_a_bar_and_the_rest_waits() {
     assert_eq!(lines.len(), 7);
     assert_eq!(lines[0], "  ──────────────────────── f0 0 B of 800 B");
     assert_eq!(lines[4], "  ━━━━━━━━━━━━──────────── f4 400 B of 800 B");
-    assert_eq!(lines[6], "  ⠋ Bringing the files here");
+    assert_eq!(lines[6], "  ⠋ Syncing the files");
+}
+
+#[test]
+fn a_narrower_terminal_has_broken_lines() {
+    assert_eq!(rows(&[], 70), 0);
+    assert_eq!(rows(&[60, 20], 70), 2);
+    assert_eq!(rows(&[60, 20], 25), 4);
+    assert_eq!(rows(&[0], 25), 1);
 }

@@ -3,21 +3,36 @@
 use threadline_app::api::ThreadView;
 use threadline_contract::{
     Code, Fault, Omitted, ResultCode,
-    thread::{Role, SyncStatus, SyncedFile},
+    thread::{Lifecycle, Role, SyncStatus, SyncedFile},
 };
 
 use super::{
     Terminal,
-    words::{clean, count, line, quoted, reason, size},
+    words::{clean, columns, count, line, quoted, reason, size},
+    wrap::hanging,
 };
+use crate::exit::Exit;
 
 /// Files of one kind that are listed one by one before the rest is counted.
 const LISTED: usize = 30;
 
+/// What went with a task, and where its files went beside the thread's folder.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// The names of the attached files.
+    pub(crate) attached: Vec<String>,
+    /// What was copied, and to where.
+    pub(crate) copied: Option<String>,
+}
+
 /// What stands at the end of a run, line by line.
-pub(crate) fn summary(view: &ThreadView, to: Terminal, home: Option<&str>) -> String {
+pub(crate) fn summary(
+    view: &ThreadView,
+    given: &Given,
+    to: Terminal,
+    home: Option<&str>,
+) -> String {
     let context = &view.thread.context_state;
-    let name = &view.thread.name;
     let mut out = files(&context.last_artifacts, to);
     if context.last_artifacts.is_empty()
         && context.last_artifact_sync_status == Some(SyncStatus::NoExportedArtifacts)
@@ -26,58 +41,85 @@ pub(crate) fn summary(view: &ThreadView, to: Terminal, home: Option<&str>) -> St
     }
     out.push_str(&not_taken(&context.last_omitted, to));
     let result = view.thread.lifecycle_state.last_result_code;
-    let files_missing = result == Some(ResultCode::Success)
-        && matches!(
-            context.last_artifact_sync_status,
-            Some(SyncStatus::Partial | SyncStatus::Failed)
-        );
     // What a failed run says about its files only repeats why it failed.
     if let (Some(ResultCode::Success), Some(detail)) = (result, &context.last_artifact_sync_detail)
     {
         for text in detail.lines() {
-            out.push_str(&format!("{} {}\n", to.warn("!"), clean(text)));
+            let text = hanging(&clean(text), to.width, 2);
+            out.push_str(&format!("{} {text}\n", to.warn("!")));
         }
     }
-    if !out.is_empty() {
+    let ways = ways(view, given, to, home);
+    if !out.is_empty() && !ways.is_empty() {
         out.push('\n');
     }
+    for (what, way) in ways {
+        out.push_str(&format!("{}{:2$}{way}\n", to.dim(what), "", 8 - what.len()));
+    }
+    out
+}
+
+/// Where things are, and how it goes on.
+fn ways(
+    view: &ThreadView,
+    given: &Given,
+    to: Terminal,
+    home: Option<&str>,
+) -> Vec<(&'static str, String)> {
+    let thread = &view.thread;
+    let context = &thread.context_state;
+    let name = quoted(&thread.name);
     let mut ways: Vec<(&str, String)> = Vec::new();
     if !context.last_artifacts.is_empty() {
         ways.push((
             "Folder",
-            to.path(&view.thread.workspace_binding.workspace_path, home),
+            to.path(&thread.workspace_binding.workspace_path, home),
         ));
     }
-    match result {
-        Some(ResultCode::Success) if files_missing => {
-            ways.push(("Fetch", format!("threadline sync {name}")))
-        }
-        Some(ResultCode::Success) | None => {}
-        Some(_) => ways.push(("Again", format!("threadline retry {name}"))),
+    if let Some(copied) = &given.copied {
+        ways.push(("Copied", clean(copied)));
     }
-    ways.push((
-        "Go on",
-        format!("threadline run --thread {} \"…\"", quoted(name)),
-    ));
-    for (what, way) in ways {
-        out.push_str(&format!("{}  {way}\n", to.dim(&format!("{what:6}"))));
+    if let Some(folder) = &thread.workspace_binding.working_directory {
+        ways.push(("Worked", format!("in {}", to.path(folder, home))));
     }
-    out
+    if !given.attached.is_empty() {
+        ways.push(("Given", line(&given.attached.join(", "))));
+    }
+    if thread.lifecycle_state.status == Lifecycle::Archived {
+        ways.push(("Restore", format!("threadline restore {name}")));
+        return ways;
+    }
+    let result = thread.lifecycle_state.last_result_code;
+    let sync = context.last_artifact_sync_status;
+    match Exit::of_result(result, sync) {
+        // The same would be refused again.
+        Exit::Usage => return ways,
+        Exit::FilesIncomplete => ways.push(("Sync", format!("threadline sync {name}"))),
+        _ if matches!(result, None | Some(ResultCode::Success)) => {}
+        _ => ways.push(("Retry", format!("threadline retry {name}"))),
+    }
+    ways.push(("Go on", format!("threadline run --thread {name} \"…\"")));
+    ways
 }
 
 /// One line per file: path, size, and the beginning of the digest that was computed here.
 pub(crate) fn files(files: &[SyncedFile], to: Terminal) -> String {
     let names: Vec<String> = files.iter().map(|f| line(f.path.as_str())).collect();
     let shown = names.iter().take(LISTED);
-    let width = shown.map(|n| n.chars().count()).max().unwrap_or(0).min(60);
+    let room = to.width.saturating_sub(25).min(60);
+    let width = shown.map(|n| columns(n)).max().unwrap_or(0).min(room);
     let mut out = String::new();
     for (name, file) in names.iter().zip(files).take(LISTED) {
         let digest = &file.sha256.to_hex()[..12];
         let size = size(file.size);
+        let (sign, digest) = match file.changed {
+            true => (to.warn("!"), "changed or removed since".to_owned()),
+            false => (to.good("✓"), to.dim(digest)),
+        };
         out.push_str(&format!(
-            "{} {name:width$}  {size:>7}  {}\n",
-            to.good("✓"),
-            to.dim(digest)
+            "{sign} {name}{:1$}  {size:>7}  {digest}\n",
+            "",
+            width.saturating_sub(columns(name))
         ));
     }
     if let Some(rest) = files.get(LISTED..).filter(|rest| !rest.is_empty()) {
@@ -123,7 +165,9 @@ pub(crate) fn trouble(view: &ThreadView, last_words: Option<&str>) -> Option<Str
     let told = written.map(|m| m.text.as_str()).or(last_words).map(clean);
     let (sentence, code) = match result {
         ResultCode::Success => return None,
-        ResultCode::Aborted => return Some(told.unwrap_or_else(|| "The run was stopped.".into())),
+        ResultCode::Aborted => {
+            return Some(told.unwrap_or_else(|| "The run was cancelled.".into()));
+        }
         ResultCode::Failed => ("The run failed.".to_owned(), "failed".to_owned()),
         ResultCode::ArtifactMissing => (
             "The run ended, but something it had to deliver is not there.".to_owned(),
@@ -142,27 +186,80 @@ pub(crate) fn trouble(view: &ThreadView, last_words: Option<&str>) -> Option<Str
     })
 }
 
-/// An error, and what to do.
+/// An error, and what to do: one hint, and only where the error itself has none.
 pub(crate) fn error(fault: &Fault, to: Terminal) -> String {
     let message = clean(&fault.message);
     let (first, rest) = message.split_once('\n').unwrap_or((&message, ""));
+    let (said, hint) = match hint(fault.code) {
+        Some(hint) if !advises(&message, &hint) => (first, Some(hint)),
+        // What the API advises is said in words of the command line.
+        Some(hint) if matches!(fault.code, Code::ThreadBusy | Code::ThreadArchived) => (
+            first.split_inclusive(". ").next().unwrap_or(first),
+            Some(hint),
+        ),
+        _ => (first, None),
+    };
+    let code = to.dim(&format!("[{}]", fault.code));
     let mut out = format!(
-        "{} {first} {}\n",
+        "{} {} {code}\n",
         to.bad("error:"),
-        to.dim(&format!("[{}]", fault.code))
+        hanging(said.trim_end(), broken_at(to), 2)
     );
-    if !rest.is_empty() {
-        out.push_str(&format!("{rest}\n"));
+    for text in rest.lines().filter(|l| !l.trim().is_empty()) {
+        let indent = text.chars().take_while(|c| *c == ' ').count();
+        let text = hanging(text.trim(), broken_at(to), indent + 2);
+        out.push_str(&format!("{:indent$}{}\n", "", text.trim_end()));
     }
-    let advice = fault.code.advice();
-    // Not twice: often the message has the code's own words in it, or the command to go on with.
-    let said = advice
-        .split(". ")
-        .any(|part| message.contains(part.trim_end_matches('.')));
-    if !said && !message.contains("threadline ") && fault.code != Code::InvalidRequest {
-        out.push_str(&format!("  {advice}\n"));
+    if let Some(hint) = hint {
+        out.push_str(&format!("  {}\n", hanging(&hint, broken_at(to), 2)));
     }
     out
+}
+
+/// What to do about a fault, where its message does not say so itself.
+pub(crate) fn advice(fault: &Fault) -> Option<String> {
+    hint(fault.code).filter(|hint| !advises(&fault.message, hint))
+}
+
+/// A log is read by programs too, which want one line to be one line.
+fn broken_at(to: Terminal) -> usize {
+    match to.person {
+        true => to.width,
+        false => usize::MAX,
+    }
+}
+
+/// Whether a message says by itself what to do.
+fn advises(message: &str, hint: &str) -> bool {
+    let command = ["threadline ", "kill "].iter().any(|c| message.contains(c));
+    let words = hint.split(". ").map(|part| part.trim_end_matches('.'));
+    command
+        || words.into_iter().any(|part| message.contains(part))
+        || ["first.", "instead.", "Choose "]
+            .iter()
+            .any(|word| message.contains(word))
+}
+
+/// What to do about a code, in words of the command line. The advice of most codes says in its first
+/// sentence what is, which the message said already, and after it what to do.
+fn hint(code: Code) -> Option<String> {
+    let own = match code {
+        // The message names the flag, or the list its settings.
+        Code::InvalidRequest | Code::ConfigInvalid | Code::PromptRequired => return None,
+        Code::ProviderNotFound => "`threadline doctor` lists the runtimes there are.",
+        Code::WorkdirNotAllowed => "Choose another folder, or add one above it to `work_roots`.",
+        Code::ThreadBusy => "`threadline watch` waits for its end, `threadline cancel` ends it.",
+        Code::ThreadArchived => "`threadline restore` brings it back.",
+        Code::ThreadAmbiguous => "Type more of the name.",
+        _ => {
+            let mut rest = code.advice().split(". ").skip(1);
+            // About an error's own sentence, which is what was just read.
+            let about = |part: &&str| !part.starts_with("The sentence") && !part.contains("acp.");
+            let rest: Vec<&str> = rest.by_ref().filter(about).collect();
+            return (!rest.is_empty()).then(|| rest.join(". "));
+        }
+    };
+    Some(own.to_owned())
 }
 
 #[cfg(test)]

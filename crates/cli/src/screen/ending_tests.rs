@@ -24,14 +24,22 @@ fn a_run_with_files_ends_with_them_and_the_way_on() {
 Folder  /home/me/.xworkmate/threads/river-report
 Go on   threadline run --thread river-report \"…\"
 ";
-    assert_eq!(summary(&view(thread.clone()), Terminal::PLAIN, HOME), want);
+    assert_eq!(
+        summary(
+            &view(thread.clone()),
+            &Given::default(),
+            Terminal::PLAIN,
+            HOME
+        ),
+        want
+    );
 
     let person = Terminal {
         person: true,
         color: true,
         width: 100,
     };
-    let folder = summary(&view(thread), person, HOME)
+    let folder = summary(&view(thread), &Given::default(), person, HOME)
         .lines()
         .find(|l| l.contains("Folder"))
         .unwrap()
@@ -45,11 +53,14 @@ Go on   threadline run --thread river-report \"…\"
 #[test]
 fn a_run_without_files_says_so() {
     let want = "No files.\n\nGo on   threadline run --thread river-report \"…\"\n";
-    assert_eq!(summary(&view(thread()), Terminal::PLAIN, HOME), want);
+    assert_eq!(
+        summary(&view(thread()), &Given::default(), Terminal::PLAIN, HOME),
+        want
+    );
 }
 
 #[test]
-fn files_that_did_not_come_are_named_with_the_command_that_fetches_them() {
+fn files_that_did_not_come_are_named_with_the_command_that_syncs_them() {
     let mut thread = thread();
     thread.context_state.last_artifacts = vec![file("a", 1)];
     thread.context_state.last_artifact_sync_status = Some(SyncStatus::Partial);
@@ -59,10 +70,13 @@ fn files_that_did_not_come_are_named_with_the_command_that_fetches_them() {
 ! b: it is gone
 
 Folder  /home/me/.xworkmate/threads/river-report
-Fetch   threadline sync river-report
+Sync    threadline sync river-report
 Go on   threadline run --thread river-report \"…\"
 ";
-    assert_eq!(summary(&view(thread), Terminal::PLAIN, HOME), want);
+    assert_eq!(
+        summary(&view(thread), &Given::default(), Terminal::PLAIN, HOME),
+        want
+    );
 }
 
 #[test]
@@ -88,7 +102,7 @@ fn trouble_is_told_in_the_words_of_the_run() {
     assert_eq!(told(ResultCode::Success, vec![], Some("x")), None);
     assert_eq!(
         told(ResultCode::Aborted, vec![], None),
-        Some("The run was stopped.".into())
+        Some("The run was cancelled.".into())
     );
     let unreachable = ResultCode::Code(Code::ModelUnreachable);
     assert_eq!(
@@ -119,7 +133,8 @@ fn trouble_is_told_in_the_words_of_the_run() {
 #[test]
 fn an_error_says_what_to_do_once() {
     let fault = Fault::new(Code::PortInUse, "127.0.0.1:8787 is taken.");
-    let want = "error: 127.0.0.1:8787 is taken. [PORT_IN_USE]\n  Another program listens there. Choose another address with --listen.\n";
+    let want =
+        "error: 127.0.0.1:8787 is taken. [PORT_IN_USE]\n  Choose another address with --listen.\n";
     assert_eq!(error(&fault, Terminal::PLAIN), want);
     let whole = Fault::new(Code::ThreadNotFound, Code::ThreadNotFound.advice());
     assert_eq!(
@@ -127,6 +142,103 @@ fn an_error_says_what_to_do_once() {
         "error: There is no such thread. `threadline threads` lists them. [THREAD_NOT_FOUND]\n"
     );
     let several = Fault::new(Code::ConfigInvalid, "2 settings are wrong.\n  a: x\n  b: y");
-    let want = "error: 2 settings are wrong. [CONFIG_INVALID]\n  a: x\n  b: y\n  Mend the settings that the list names. `threadline config show --origin` shows where each comes from.\n";
+    let want = "error: 2 settings are wrong. [CONFIG_INVALID]\n  a: x\n  b: y\n";
     assert_eq!(error(&several, Terminal::PLAIN), want);
+}
+
+#[test]
+fn hints_are_in_words_of_the_command_line() {
+    let said = |code, message: &str| error(&Fault::new(code, message), Terminal::PLAIN);
+    assert_eq!(
+        said(
+            Code::ProviderNotFound,
+            "--runtime: there is no `moon` here."
+        ),
+        "error: --runtime: there is no `moon` here. [PROVIDER_NOT_FOUND]\n  `threadline doctor` lists the runtimes there are.\n"
+    );
+    assert_eq!(
+        said(
+            Code::ThreadBusy,
+            "The thread has a run. Wait for its end or stop it first."
+        ),
+        "error: The thread has a run. [THREAD_BUSY]\n  `threadline watch` waits for its end, `threadline cancel` ends it.\n"
+    );
+    assert_eq!(
+        said(
+            Code::ThreadArchived,
+            "The thread is archived. Restore it first."
+        ),
+        "error: The thread is archived. [THREAD_ARCHIVED]\n  `threadline restore` brings it back.\n"
+    );
+    assert_eq!(
+        said(Code::InvalidRequest, "Say it so."),
+        "error: Say it so. [INVALID_REQUEST]\n"
+    );
+}
+
+#[test]
+fn no_error_says_anything_twice_or_ends_a_line_with_a_space() {
+    for code in Code::ALL {
+        for message in ["It is so.", code.advice()] {
+            let text = error(&Fault::new(*code, message), Terminal::PLAIN);
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(lines.len() <= 2, "{text}");
+            assert!(lines.iter().all(|l| l.trim_end() == *l), "{text:?}");
+            if let [first, second] = lines.as_slice() {
+                for sentence in second.trim().split(". ") {
+                    assert!(!first.contains(sentence.trim_end_matches('.')), "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_end_says_where_things_went_and_never_advises_what_would_be_refused_again() {
+    let mut thread = thread();
+    thread.context_state.last_artifacts = vec![file("a", 1)];
+    thread.workspace_binding.working_directory = Some("/home/me/p".into());
+    let given = Given {
+        attached: vec!["data.csv".into(), "standard input".into()],
+        copied: Some("1 file to charts".into()),
+    };
+    let want = "\
+✓ a      1 B  abababababab
+
+Folder  /home/me/.xworkmate/threads/river-report
+Copied  1 file to charts
+Worked  in /home/me/p
+Given   data.csv, standard input
+Go on   threadline run --thread river-report \"…\"
+";
+    assert_eq!(summary(&view(thread), &given, Terminal::PLAIN, HOME), want);
+    let ways = |result, status| {
+        let mut thread = crate::screen::fixtures::thread();
+        thread.lifecycle_state.last_result_code = Some(result);
+        thread.lifecycle_state.status = status;
+        thread.context_state.last_artifact_sync_status = None;
+        summary(&view(thread), &Given::default(), Terminal::PLAIN, HOME)
+    };
+    assert_eq!(
+        ways(ResultCode::Failed, Lifecycle::Ready),
+        "Retry   threadline retry river-report\nGo on   threadline run --thread river-report \"…\"\n"
+    );
+    assert_eq!(
+        ways(ResultCode::Code(Code::WorkdirNotAllowed), Lifecycle::Ready),
+        ""
+    );
+    assert_eq!(
+        ways(ResultCode::Success, Lifecycle::Archived),
+        "Restore threadline restore river-report\n"
+    );
+}
+
+#[test]
+fn a_file_that_is_not_what_was_verified_says_so() {
+    let mut changed = file("notes.md", 2148);
+    changed.changed = true;
+    assert_eq!(
+        files(&[changed, file("a", 1)], Terminal::PLAIN),
+        "! notes.md   2.1 kB  changed or removed since\n✓ a             1 B  abababababab\n"
+    );
 }

@@ -28,6 +28,7 @@ pub(crate) fn file(path: &str, size: u64) -> SyncedFile {
         size,
         sha256: Sha256([0xab; 32]),
         content_type: "text/plain".into(),
+        changed: false,
     }
 }
 
@@ -52,6 +53,7 @@ pub(crate) fn message(role: Role, text: &str) -> Message {
         timestamp_ms: Millis(1_000),
         run_id: None,
         error: false,
+        state: None,
     }
 }
 
@@ -97,6 +99,7 @@ pub(crate) fn view(thread: TaskThread) -> ThreadView {
         questions: vec![],
         progress: None,
         queue: None,
+        away: None,
         notice: None,
     }
 }

@@ -3,14 +3,15 @@
 use std::io;
 
 use threadline_app::api::FileProgress;
-use threadline_contract::{Question, QuestionState, Step, StepState};
+use threadline_contract::{Question, Step, StepState};
 
 use super::{
     Terminal,
     area::Area,
     story::Say,
     tables,
-    words::{clean, line, short, took, wrapped},
+    words::{clean, fit, line, short, took},
+    wrap::{Wrap, hanging, wrap},
 };
 
 /// A step that was quick needs no number.
@@ -23,6 +24,8 @@ pub(crate) struct Screen {
     out: Terminal,
     err: Terminal,
     area: Area,
+    /// Breaks the answer between words, where a person reads it.
+    wrap: Option<Wrap>,
     /// The answer stands in the middle of a line.
     mid_line: bool,
     /// Something of the answer was written.
@@ -37,6 +40,7 @@ impl Screen {
             out,
             err,
             area: Area::new(err),
+            wrap: out.person.then(|| Wrap::new(out.width)),
             mid_line: false,
             answered: false,
             apart: true,
@@ -49,6 +53,9 @@ impl Screen {
             Say::Doing(what) => self.doing(&what),
             Say::Step(step) => self.line(&ended(&step, self.err)),
             Say::Text(text) => self.text(&text),
+            Say::Withdrawn => {
+                self.note("The answer was interrupted. Its last words are said anew:")
+            }
             Say::Note(note) => self.note(&note),
             Say::Asked(question) => self.asked(&question),
             Say::Closed(question) => self.closed(&question),
@@ -69,8 +76,8 @@ impl Screen {
     }
 
     fn note(&mut self, note: &str) {
-        for part in wrapped(&line(note), self.err.width.saturating_sub(4)) {
-            self.line(&format!("  {}", self.err.dim(&part)));
+        for part in wrap(&line(note), self.err.width.saturating_sub(4)).lines() {
+            self.line(&format!("  {}", self.err.dim(part)));
         }
     }
 
@@ -97,7 +104,13 @@ impl Screen {
             (self.apart, self.answered) = (false, true);
         }
         self.mid_line = !text.ends_with('\n');
-        self.write(&text);
+        let text = match &mut self.wrap {
+            Some(wrap) => wrap.feed(&text),
+            None => text,
+        };
+        if !text.is_empty() {
+            self.write(&text);
+        }
     }
 
     /// Writes to standard output, whatever moves on the screen.
@@ -110,7 +123,8 @@ impl Screen {
 
     fn end_line(&mut self) {
         if std::mem::take(&mut self.mid_line) {
-            self.write("\n");
+            let rest = self.wrap.as_mut().map(Wrap::rest).unwrap_or_default();
+            self.write(&format!("{rest}\n"));
         }
     }
 
@@ -124,15 +138,7 @@ impl Screen {
     }
 
     fn closed(&mut self, question: &Question) {
-        let text = match (question.state, question.answer_text()) {
-            (QuestionState::Answered, Some(answer)) => {
-                format!("  {} {}", self.err.good("✓"), line(answer))
-            }
-            (QuestionState::Declined, _) => "  The question was declined.".into(),
-            (QuestionState::Expired, _) => "  The question's time ran out.".into(),
-            _ => "  The question was withdrawn.".into(),
-        };
-        self.line(&text);
+        self.line(&format!("  {}", tables::ended(question, self.err)));
     }
 
     fn file(&mut self, file: &FileProgress) {
@@ -162,7 +168,7 @@ impl Screen {
 }
 
 fn ended(step: &Step, to: Terminal) -> String {
-    let title = short(&step.title, to.width.saturating_sub(16));
+    let title = fit(&step.title, to.width.saturating_sub(16));
     let time = step.duration_ms.filter(|ms| *ms >= WORTH_TELLING);
     let time = time
         .map(|ms| format!("  {}", to.dim(&took(ms))))
@@ -174,7 +180,12 @@ fn ended(step: &Step, to: Terminal) -> String {
                 .as_ref()
                 .map(|d| format!(": {}", short(d, 200)))
                 .unwrap_or_default();
-            format!("  {} {title}{time}{why}", to.bad("✗"))
+            let text = format!("{title}{time}{why}");
+            let text = match to.person {
+                true => hanging(&text, to.width, 4),
+                false => text,
+            };
+            format!("  {} {text}", to.bad("✗"))
         }
         StepState::Running | StepState::Done => format!("  {} {title}{time}", to.good("✓")),
     }

@@ -8,6 +8,7 @@ pub(crate) mod live;
 pub(crate) mod story;
 pub(crate) mod tables;
 pub(crate) mod words;
+pub(crate) mod wrap;
 
 use std::{io::IsTerminal, os::fd::AsFd};
 
@@ -49,6 +50,14 @@ impl Terminal {
             person,
             color: person && !set("NO_COLOR"),
             width: width(stream),
+        }
+    }
+
+    /// The same, as wide as the terminal is now.
+    fn measured(self) -> Self {
+        Self {
+            width: width(&std::io::stderr()),
+            ..self
         }
     }
 

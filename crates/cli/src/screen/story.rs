@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use threadline_app::api::{AppEvent, FileProgress, ThreadView};
 use threadline_contract::{
-    Progress, Question, QuestionId, QuestionState, QueuePlace, RequestId, RunId, RunStatus,
+    Millis, Progress, Question, QuestionId, QuestionState, QueuePlace, RequestId, RunId, RunStatus,
     SessionUpdate, Stage, Step, StepState,
     thread::{Lifecycle, SyncStatus},
 };
@@ -18,6 +18,8 @@ pub(crate) enum Say {
     Step(Step),
     /// Words of the answer.
     Text(String),
+    /// Words of the answer that were said are withdrawn, and will be said anew.
+    Withdrawn,
     /// Something a person should read.
     Note(String),
     /// A person is asked.
@@ -50,10 +52,14 @@ pub(crate) struct Story {
     early: Option<(RunId, Vec<SessionUpdate>)>,
     /// The last event of the thread's log that was heard.
     heard: i64,
+    /// Characters of the answer that were told.
+    told: u64,
     running: Vec<Step>,
     asked: BTreeMap<QuestionId, Question>,
     doing: String,
     noticed: Option<String>,
+    /// Since when its bridge could not be heard, as it was told last.
+    away: Option<Millis>,
     /// What the run said about its end.
     last_words: Option<String>,
 }
@@ -67,10 +73,12 @@ impl Story {
             view,
             early: None,
             heard: 0,
+            told: 0,
             running: Vec::new(),
             asked: BTreeMap::new(),
             doing: String::new(),
             noticed: None,
+            away: None,
             last_words: None,
         }
     }
@@ -126,6 +134,12 @@ impl Story {
             self.noticed = Some(notice.clone());
             out.push(Say::Note(notice.clone()));
         }
+        if let Some(away) = view.away.as_ref().filter(|_| ours)
+            && self.away != Some(away.since_ms)
+        {
+            self.away = Some(away.since_ms);
+            out.push(Say::Note(format!("{} Trying again.", away.message)));
+        }
         if ours {
             self.began = true;
         } else if self.began {
@@ -136,6 +150,7 @@ impl Story {
         self.view = view;
         if run.is_some() && run != self.run {
             self.running.clear();
+            self.told = 0;
             self.run = run;
             let early = self
                 .early
@@ -157,7 +172,18 @@ impl Story {
             return self.keep(update);
         }
         match update.event.as_str() {
-            "delta" => out.extend(update.text.filter(|t| !t.is_empty()).map(Say::Text)),
+            "delta" => {
+                let text = update.text.filter(|t| !t.is_empty());
+                self.told += text.as_ref().map_or(0, |t| t.chars().count() as u64);
+                out.extend(text.map(Say::Text));
+            }
+            "delta.reset" => {
+                let keep = update.keep.unwrap_or(0);
+                if keep < self.told {
+                    self.told = keep;
+                    out.push(Say::Withdrawn);
+                }
+            }
             "task.step" => out.extend(update.step.and_then(|step| self.step(step))),
             "task.note" => out.extend(update.message.map(Say::Note)),
             "task.question_asked" => {
@@ -245,9 +271,14 @@ impl Story {
         }
         if state.lifecycle_state.status == Lifecycle::Ready {
             return match state.context_state.last_artifact_sync_status {
-                Some(SyncStatus::Syncing) => "Bringing the files here".into(),
+                // Its state is known before all that it did has been told.
+                Some(SyncStatus::Syncing) if !self.is_told(&self.view) => "Working".into(),
+                Some(SyncStatus::Syncing) => "Syncing the files".into(),
                 _ => String::new(),
             };
+        }
+        if self.is_unheard() {
+            return "Handing the task over".into();
         }
         let asked = state
             .context_state
@@ -255,7 +286,7 @@ impl Story {
             .as_ref()
             .is_some_and(|t| t.cancel_requested);
         match (asked, &self.view.progress, &self.view.queue) {
-            (true, ..) => "Stopping".into(),
+            (true, ..) => "Cancelling".into(),
             (
                 _,
                 Some(Progress {
@@ -268,6 +299,20 @@ impl Story {
             (_, None, Some(place)) => waiting(*place),
             (_, None, None) => "Working".into(),
         }
+    }
+
+    /// Whether it was told that the bridge cannot be heard.
+    pub(crate) fn is_away(&self) -> bool {
+        self.away.is_some()
+    }
+
+    /// Whether the task was sent, and nobody has said yet that there is a run.
+    pub(crate) fn is_unheard(&self) -> bool {
+        let thread = &self.view.thread;
+        let task = thread.context_state.task_association.as_ref();
+        self.began
+            && thread.lifecycle_state.status == Lifecycle::Running
+            && task.is_some_and(|task| task.run_id.is_none() && !task.cancel_requested)
     }
 
     /// Whether every event that the thread itself knows of has been heard: its state and its log

@@ -1,6 +1,7 @@
 use pretty_assertions::assert_eq;
+use threadline_app::api::Away;
 use threadline_contract::{
-    Millis, UpdateKind,
+    Code, ResultCode, UpdateKind,
     thread::{QueuedTurn, TaskThread},
 };
 
@@ -87,7 +88,12 @@ fn a_run_is_told_from_its_first_step_to_its_last_file() {
         .last_event_id = 5;
     assert_eq!(
         story.hear(seen(syncing.clone())),
-        [doing("Bringing the files here")]
+        [],
+        "what it did has not all been told yet"
+    );
+    assert_eq!(
+        story.hear(at(5, update("r1", "completed"))),
+        [doing("Syncing the files")]
     );
     assert!(!story.is_over(&view(syncing.clone())));
     let file = FileProgress {
@@ -102,10 +108,12 @@ fn a_run_is_told_from_its_first_step_to_its_last_file() {
     let mut synced = syncing;
     synced.context_state.last_artifact_sync_status = Some(SyncStatus::Synced);
     assert_eq!(story.hear(seen(synced.clone())), [doing("")]);
-    let last = view(synced);
-    assert!(story.is_over(&last));
+    let mut last = view(synced);
+    assert!(story.is_over(&last) && story.is_told(&last));
+    let task = last.thread.context_state.task_association.as_mut();
+    task.unwrap().last_event_id = 6;
     assert!(!story.is_told(&last), "the log lags behind");
-    story.hear(at(5, update("r1", "completed")));
+    story.hear(at(6, update("r1", "completed")));
     assert!(story.is_told(&last));
 }
 
@@ -243,4 +251,57 @@ fn why_a_run_failed_is_remembered() {
     };
     story.hear(at(2, completed));
     assert_eq!(story.last_words(), Some("The model is away."));
+}
+
+#[test]
+fn a_task_that_nobody_has_taken_is_being_handed_over() {
+    let mut story = Story::new(Which::Of(request("q1")), view(running(None)));
+    assert!(!story.is_unheard(), "nothing was seen yet");
+    assert_eq!(
+        story.hear(seen(running(None))),
+        [doing("Handing the task over")]
+    );
+    assert!(story.is_unheard());
+    assert_eq!(story.hear(seen(running(Some("r1")))), [doing("Working")]);
+    assert!(!story.is_unheard());
+}
+
+#[test]
+fn words_that_are_withdrawn_are_told_only_if_they_were_said() {
+    let mut story = Story::new(Which::Current, view(running(Some("r1"))));
+    story.hear(seen(running(Some("r1"))));
+    story.hear(at(1, delta("r1", "Hello wo")));
+    let reset = |keep| SessionUpdate {
+        keep: Some(keep),
+        ..update("r1", "delta.reset")
+    };
+    assert_eq!(story.hear(at(2, reset(8))), []);
+    assert_eq!(story.hear(at(3, reset(6))), [Say::Withdrawn]);
+    assert_eq!(
+        story.hear(at(4, delta("r1", "world"))),
+        [Say::Text("world".into())]
+    );
+    assert_eq!(story.hear(at(5, reset(11))), []);
+}
+
+#[test]
+fn a_bridge_that_is_away_is_told_once_each_time() {
+    let mut story = Story::new(Which::Current, view(running(Some("r1"))));
+    story.hear(seen(running(Some("r1"))));
+    let away = |since| {
+        let mut view = view(running(Some("r1")));
+        view.away = Some(Away {
+            code: ResultCode::Code(Code::ConnectFailed),
+            message: "The bridge cannot be reached.".into(),
+            since_ms: Millis(since),
+            gives_up_at_ms: Millis(since + 120_000),
+        });
+        AppEvent::Thread(Box::new(view))
+    };
+    let told = Say::Note("The bridge cannot be reached. Trying again.".into());
+    assert_eq!(story.hear(away(5)), std::slice::from_ref(&told));
+    assert_eq!(story.hear(away(5)), []);
+    assert_eq!(story.hear(seen(running(Some("r1")))), []);
+    assert_eq!(story.hear(away(9)), [told]);
+    assert!(story.is_away());
 }

@@ -2,15 +2,22 @@
 
 use jiff::tz::TimeZone;
 use threadline_app::api::{AskedQuestion, Summary, ThreadView};
-use threadline_contract::{Millis, Question, thread::Role};
+use threadline_contract::{
+    Millis, Question, QuestionState,
+    thread::{Lifecycle, Role},
+};
 
 use super::{
     Terminal,
-    ending::{files, summary, trouble},
-    words::{ago, clean, count, line, quoted, short, size, standing},
+    ending::{Given, summary},
+    words::{ago, clean, columns, count, fit, line, quoted, short, size, standing, turn},
+    wrap::{hanging, wrap},
 };
 
-/// One line per thread.
+/// Columns that are left for a title before other columns make room for it.
+const TITLE: usize = 16;
+
+/// One line per thread. In a narrow terminal the files, and then the times, make room.
 pub(crate) fn threads(list: &[Summary], now: Millis, zone: &TimeZone, to: Terminal) -> String {
     let rows: Vec<[String; 4]> = list
         .iter()
@@ -25,35 +32,44 @@ pub(crate) fn threads(list: &[Summary], now: Millis, zone: &TimeZone, to: Termin
                 0 => String::new(),
                 n => format!("{}, {}", count(n.into(), "file"), size(t.bytes)),
             };
-            [
-                t.name.clone(),
-                state.to_owned(),
-                files,
-                ago(now, t.updated_at_ms, zone),
-            ]
+            let when = ago(now, t.updated_at_ms, zone);
+            [t.name.clone(), state.to_owned(), files, when]
         })
         .collect();
-    let width = |column: usize| {
-        rows.iter()
-            .map(|r| r[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let (name, state, files, when) = (width(0), width(1), width(2), width(3));
-    let used = name + state + files + when + 8;
+    let mut widths: [usize; 4] = std::array::from_fn(|column| {
+        let cells = rows.iter().map(|row| columns(&row[column]));
+        cells.max().unwrap_or(0)
+    });
+    let used = |widths: &[usize; 4]| widths.iter().filter(|w| **w > 0).map(|w| w + 2).sum();
+    for dropped in [2, 3] {
+        if to.width.saturating_sub(used(&widths)) < TITLE {
+            widths[dropped] = 0;
+        }
+    }
+    let room = to.width.saturating_sub(used(&widths));
     let mut out = String::new();
     for (row, thread) in rows.iter().zip(list) {
-        let title = short(&thread.title, to.width.saturating_sub(used).max(20));
-        let state = format!("{:state$}", row[1]);
-        let state = match row[1].as_str() {
-            "done" => to.good(&state),
-            "failed" | "not delivered" | "files missing" => to.bad(&state),
-            "asks you" => to.warn(&state),
-            _ => state,
-        };
-        let name = to.bold(&format!("{:name$}", row[0]));
-        let rest = to.dim(&format!("{:files$}  {:when$}", row[2], row[3]));
-        out.push_str(format!("{name}  {state}  {rest}  {title}").trim_end());
+        let mut cells: Vec<String> = Vec::new();
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            if width == 0 {
+                continue;
+            }
+            let cell = fit(cell, width);
+            let space = " ".repeat(width - columns(&cell));
+            let cell = match (column, cell.as_str()) {
+                (0, _) => to.bold(&cell),
+                (1, "done") => to.good(&cell),
+                (1, "failed" | "not delivered" | "files missing") => to.bad(&cell),
+                (1, "asks you") => to.warn(&cell),
+                (1, _) => cell,
+                _ => to.dim(&cell),
+            };
+            cells.push(format!("{cell}{space}"));
+        }
+        if room > 4 {
+            cells.push(fit(&thread.title, room));
+        }
+        out.push_str(cells.join("  ").trim_end());
         out.push('\n');
     }
     out
@@ -74,7 +90,11 @@ pub(crate) fn thread(
         t.context_state.last_artifact_sync_status,
         !view.questions.is_empty(),
     );
-    let mut facts = vec![state.to_owned()];
+    let mut facts = Vec::new();
+    if t.lifecycle_state.status == Lifecycle::Archived {
+        facts.push("archived".to_owned());
+    }
+    facts.push(state.to_owned());
     facts.extend(
         t.execution_binding
             .runtime
@@ -93,20 +113,28 @@ pub(crate) fn thread(
             to.path(folder, home)
         ));
     }
+    // Questions stand where they ended, between what was said before and after.
+    let mut closed = t.context_state.closed_questions.iter().peekable();
     for message in &t.context_state.messages {
-        let (who, text) = match message.role {
-            Role::User => (to.bold("You"), clean(&message.text)),
-            Role::Assistant if message.error => (to.bad("Error"), clean(&message.text)),
-            Role::Assistant => (to.bold("Answer"), clean(&message.text)),
+        let before = |q: &&Question| q.closed_at.unwrap_or(q.asked_at) <= message.timestamp_ms;
+        while let Some(question) = closed.next_if(before) {
+            out.push_str(&answered(question, to));
+        }
+        let who = match message.role {
+            Role::User => to.bold("You"),
+            Role::Assistant if message.error => to.bad("Error"),
+            Role::Assistant => to.bold("Answer"),
         };
+        let mut when = vec![ago(now, message.timestamp_ms, zone)];
+        when.extend(message.state.and_then(turn).map(str::to_owned));
         out.push_str(&format!(
             "\n{who}  {}\n{}\n",
-            to.dim(&ago(now, message.timestamp_ms, zone)),
-            text.trim_end()
+            to.dim(&when.join(" · ")),
+            told(message.text.trim_end(), to)
         ));
     }
-    for turn in &t.context_state.queued_turns {
-        out.push_str(&format!("\n{}\n{}\n", to.dim("Waits"), clean(&turn.prompt)));
+    for question in closed {
+        out.push_str(&answered(question, to));
     }
     for question in &view.questions {
         out.push_str(&format!(
@@ -116,25 +144,37 @@ pub(crate) fn thread(
         ));
     }
     out.push('\n');
-    out.push_str(&summary(view, to, home));
+    out.push_str(&summary(view, &Given::default(), to, home));
     out
 }
 
-/// What a thread has come to, in a line: for commands that only change something.
-pub(crate) fn stands(view: &ThreadView, to: Terminal) -> String {
-    let t = &view.thread;
-    let state = standing(
-        t.lifecycle_state.status,
-        t.lifecycle_state.last_result_code,
-        t.context_state.last_artifact_sync_status,
-        !view.questions.is_empty(),
-    );
-    let mut out = format!("{}  {state}\n", to.bold(&t.name));
-    out.push_str(&files(&t.context_state.last_artifacts, to));
-    if let Some(trouble) = trouble(view, None) {
-        out.push_str(&format!("{}\n", clean(&trouble)));
+/// What somebody said, broken between words where a person reads it.
+fn told(text: &str, to: Terminal) -> String {
+    match to.person {
+        true => wrap(&clean(text), to.width),
+        false => clean(text),
     }
-    out
+}
+
+/// A question that has ended, and how.
+fn answered(question: &Question, to: Terminal) -> String {
+    let asked = told(question.text.trim(), to);
+    format!("\n{} {asked}\n  {}\n", to.dim("?"), ended(question, to))
+}
+
+/// How a question ended.
+pub(crate) fn ended(question: &Question, to: Terminal) -> String {
+    match (question.state, question.answer_text()) {
+        (QuestionState::Answered, Some(answer)) => {
+            format!("{} {}", to.good("✓"), hanging(&line(answer), to.width, 4))
+        }
+        (QuestionState::Declined, _) => "The question was declined.".into(),
+        (QuestionState::Expired, _) => "The question's time ran out.".into(),
+        (QuestionState::Open, _) => "The question waits.".into(),
+        (QuestionState::Answered | QuestionState::Withdrawn, _) => {
+            "The question was withdrawn.".into()
+        }
+    }
 }
 
 /// A question with what can be chosen.
@@ -142,13 +182,13 @@ pub(crate) fn ask(question: &Question, to: Terminal) -> String {
     let mut out = format!(
         "{} {}\n",
         to.warn("?"),
-        to.bold(clean(&question.text).trim())
+        to.bold(hanging(clean(&question.text).trim(), to.width, 2).trim())
     );
     for (at, option) in question.options.iter().enumerate() {
         out.push_str(&format!(
             "  {}  {}\n",
             to.bold(&(at + 1).to_string()),
-            line(&option.label)
+            hanging(&line(&option.label), to.width, 5)
         ));
     }
     if question.free_text && !question.options.is_empty() {

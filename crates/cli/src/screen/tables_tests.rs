@@ -1,12 +1,12 @@
 use jiff::tz::TimeZone;
 use pretty_assertions::assert_eq;
 use threadline_contract::{
-    ResultCode,
-    thread::{Lifecycle, SyncStatus},
+    Answer, ResultCode,
+    thread::{Lifecycle, Message, SyncStatus, TurnState},
 };
 
 use super::*;
-use crate::screen::fixtures::{file, question, thread as record, view};
+use crate::screen::fixtures::{file, message, question, thread as record, view};
 
 const NOW: Millis = Millis(301_000);
 
@@ -111,6 +111,103 @@ river-report  5 min ago  Write about rivers
 ";
     assert_eq!(
         questions(&[asked], NOW, &TimeZone::UTC, Terminal::PLAIN),
+        want
+    );
+}
+
+#[test]
+fn a_narrow_terminal_gets_what_matters() {
+    let list = [
+        listed(
+            "river-report",
+            Lifecycle::Ready,
+            Some(ResultCode::Success),
+            3,
+            "Write about rivers and lakes",
+        ),
+        listed("tea", Lifecycle::Running, None, 0, "Compare teas"),
+    ];
+    let at = |width| {
+        let to = Terminal {
+            width,
+            ..Terminal::PLAIN
+        };
+        threads(&list, NOW, &TimeZone::UTC, to)
+    };
+    assert_eq!(
+        at(60),
+        "\
+river-report  done     5 min ago  Write about rivers and la…
+tea           running  5 min ago  Compare teas
+"
+    );
+    assert_eq!(
+        at(40),
+        "\
+river-report  done     Write about rive…
+tea           running  Compare teas
+"
+    );
+    assert_eq!(at(25), "river-report  done\ntea           running\n");
+}
+
+#[test]
+fn every_turn_says_what_became_of_it_and_every_question_how_it_ended() {
+    let turn = |text: &str, at, state| Message {
+        timestamp_ms: Millis(at),
+        state: Some(state),
+        ..message(Role::User, text)
+    };
+    let mut record = record();
+    record.lifecycle_state.status = Lifecycle::Archived;
+    record.context_state.messages = vec![
+        turn("one", 1_000, TurnState::Done),
+        Message {
+            timestamp_ms: Millis(3_000),
+            ..message(Role::Assistant, "Done.")
+        },
+        turn("two", 4_000, TurnState::Cancelled),
+        turn("three", 5_000, TurnState::Dropped),
+        turn("four", 6_000, TurnState::Queued),
+    ];
+    let mut asked = question("q-1");
+    asked.state = QuestionState::Answered;
+    asked.answer = Some(Answer::OptionId("b".into()));
+    asked.closed_at = Some(Millis(2_000));
+    let mut withdrawn = question("q-2");
+    withdrawn.state = QuestionState::Withdrawn;
+    withdrawn.closed_at = Some(Millis(7_000));
+    record.context_state.closed_questions = vec![asked, withdrawn];
+    let want = "\
+river-report  archived · done · builtin · 5 min ago
+
+You  5 min ago
+one
+
+? Which colour?
+  ✓ Blue
+
+Answer  4 min ago
+Done.
+
+You  4 min ago · cancelled
+two
+
+You  4 min ago · dropped before it ran
+three
+
+You  4 min ago · waits
+four
+
+? Which colour?
+  The question was withdrawn.
+
+No files.
+
+Restore threadline restore river-report
+";
+    assert_eq!(
+        thread(&view(record), NOW, &TimeZone::UTC, Terminal::PLAIN, None),
         want
     );
 }

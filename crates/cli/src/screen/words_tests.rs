@@ -82,14 +82,9 @@ fn words_survive_a_shell() {
 }
 
 #[test]
-fn a_long_line_breaks_between_words() {
-    assert_eq!(
-        wrapped("one two three four", 9),
-        ["one two", "three", "four"]
-    );
-    assert_eq!(
-        wrapped("averyverylongword x", 5),
-        ["averyverylongword", "x"]
-    );
-    assert_eq!(wrapped("", 5), [""]);
+fn limits_are_exact_and_columns_are_what_is_seen() {
+    assert_eq!(limit(10 << 20), "10 MiB");
+    assert_eq!(limit(3 << 10), "3 KiB");
+    assert_eq!(limit(7), "7 B");
+    assert_eq!(columns("\u{1b}[2m河 a\u{1b}[0m ━"), 6);
 }

@@ -30,8 +30,7 @@ fn all_mistakes_in_the_settings_come_at_once() {
          {home}/threadline.toml:1: `autoruntime` is not a setting. Did you mean `auto_runtime`?\n  \
          THREADLINE_LISTN: there is no such setting. Did you mean THREADLINE_LISTEN?\n  \
          THREADLINE_LOG_FORMAT: `log.format` must be text or json, not \"xml\".\n  \
-         --set: `builtin.max_steps` must be a whole number from 1 to 1000, not \"0\".\n  \
-         Mend the settings that the list names. `threadline config show --origin` shows where each comes from.\n"
+         --set: `builtin.max_steps` must be a whole number from 1 to 1000, not \"0\".\n"
     );
     assert_eq!(said.err, want);
     assert_eq!(said.out, "");
@@ -93,7 +92,10 @@ fn threads_that_are_not_there_are_told_apart_from_those_that_are_many() {
         "{said:?}"
     );
     let said = world.run(&["answer", "moon", "yes"]).ended(7);
-    assert!(said.err.contains("[QUESTION_NOT_FOUND]"), "{said:?}");
+    assert_eq!(
+        said.err,
+        "error: There is no thread or question `moon`. `threadline answer` lists the questions that wait. [THREAD_NOT_FOUND]\n"
+    );
     for n in 0..30 {
         world
             .run(&["run", &format!("task {n}"), "--detach"])
@@ -126,7 +128,10 @@ fn what_cannot_be_is_said_before_anything_runs() {
         (&["run", "x", "--attach", missing], "ATTACHMENT_INVALID"),
         (&["run", "x", "--attach", "/"], "ATTACHMENT_INVALID"),
         (&["run", "x", "--in", missing], "WORKDIR_NOT_ALLOWED"),
+        (&["run", "x", "--in", "/usr"], "WORKDIR_NOT_ALLOWED"),
         (&["run", "x", "--expect", " "], "INVALID_REQUEST"),
+        (&["run", "x", "--expect", "/abs"], "INVALID_REQUEST"),
+        (&["run", "x", "--expect", "["], "INVALID_REQUEST"),
         (&["run", "x", "--bridge", "ftp://b"], "CONFIG_INVALID"),
         (&["delete", "x"], "INVALID_REQUEST"),
     ] {
@@ -158,12 +163,89 @@ fn a_folder_outside_the_work_roots_is_refused() {
 }
 
 #[test]
-fn a_bridge_that_is_not_there_is_told() {
+fn a_runtime_that_is_not_there_is_said_before_a_thread_is_made() {
     let world = World::new();
-    // Nobody listens on port 9 of this machine.
-    let said = world.run(&["run", "x", "--runtime", "openclaw"]);
-    assert!(said.code != Some(0), "{said:?}");
-    assert!(said.err.contains('['), "it has a code: {said:?}");
+    let said = world.run(&["run", "x", "--runtime", "openclaw"]).ended(2);
+    assert_eq!(
+        said.err,
+        "error: --runtime: there is no `openclaw` here. Choose builtin. [PROVIDER_NOT_FOUND]\n"
+    );
+    let threads = world.run(&["threads", "--json"]).ended(0).json();
+    assert_eq!(threads["threads"], json!([]));
+}
+
+#[test]
+fn a_bridge_that_does_not_answer_is_told_while_it_is_waited_for() {
+    let world = World::new();
+    // Takes the connection and never says a word.
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", mute.local_addr().unwrap());
+    let run = world.start(&["run", "x", "--bridge", &url]);
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    crate::support::signal(run.id(), rustix::process::Signal::INT);
+    let said = crate::support::Said::of(run.wait_with_output().unwrap());
+    assert!(
+        said.err.contains(&format!("No answer from {url} yet")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_command_line_that_is_wrong_is_json_too() {
+    let world = World::new();
+    let said = world.run(&["threads", "--limit", "0", "--json"]).ended(2);
+    assert_eq!(
+        said.json(),
+        json!({"error": {"code": "INVALID_REQUEST", "message": "invalid value '0' for '--limit <N>': 0 is not in 1..=65535"}, "exitCode": 2})
+    );
+    assert_eq!(said.err, "");
+    let said = world.run(&["run", "hello", "world"]).ended(2);
+    assert!(
+        said.err
+            .contains("stands in quotes: threadline run \"hello world\""),
+        "{said:?}"
+    );
+    let help = world.run(&["help", "run"]).ended(0).out;
+    assert!(help.contains("--expect <GLOB>"), "{help}");
+}
+
+#[test]
+fn wrong_settings_do_not_stop_what_needs_none() {
+    let mut world = World::new();
+    world.run(&["threads"]).ended(0);
+    let pid = world.owner_pid().unwrap();
+    world.set("THREADLINE_LOG_FORMAT", "xml");
+    let said = world.run(&["config", "show"]).ended(2);
+    assert!(
+        said.out.contains("log.format                (wrong)")
+            && said.out.contains("auto_runtime              builtin"),
+        "{said:?}"
+    );
+    assert_eq!(
+        said.err,
+        "error: One setting is wrong. [CONFIG_INVALID]\n  THREADLINE_LOG_FORMAT: `log.format` must be text or json, not \"xml\".\n"
+    );
+    let json = world.run(&["config", "show", "--json"]).ended(2).json();
+    assert_eq!(json["error"]["code"], "CONFIG_INVALID");
+    assert_eq!(json["settings"].as_array().unwrap().len(), 22);
+    let said = world.run(&["doctor"]).ended(1);
+    assert!(
+        said.out.starts_with("bad   settings") && said.out.contains("ok    data folder"),
+        "{said:?}"
+    );
+    world.run(&["version"]).ended(0);
+    let said = world.run(&["stop"]).ended(0);
+    assert!(said.out.contains(&pid.to_string()), "{said:?}");
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made_is_this_machines_fault() {
+    let world = World::new();
+    let said = world.run(&["threads", "--data", "/proc/foo"]).ended(9);
+    assert!(
+        said.err.contains("/proc/foo") && said.err.contains("[STORAGE_READ_ONLY]"),
+        "{said:?}"
+    );
 }
 
 #[test]

@@ -212,10 +212,21 @@ fn the_prompt_can_come_by_standard_input() {
 }
 
 #[test]
-fn leaving_a_run_never_stops_it() {
+fn leaving_a_run_never_cancels_it() {
     let world = World::new().with("THREADLINE_BUILTIN_DEMO_PAUSE_MS", "300");
     let said = world.run(&["run", "hello", "--detach", "--json"]).ended(0);
-    let name = said.json()["thread"]["name"].as_str().unwrap().to_owned();
+    let lines = said.lines();
+    assert_eq!(
+        (&lines[0]["event"], &lines[1]),
+        (
+            &json!("accepted"),
+            &json!({"event": "detached", "data": {"exitCode": 0}})
+        )
+    );
+    let name = lines[0]["data"]["thread"]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let mut watching = world.start(&["watch", &name]);
     // Once it watches, it leaves at the first Ctrl-C.
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -226,7 +237,7 @@ fn leaving_a_run_never_stops_it() {
 }
 
 #[test]
-fn ctrl_c_stops_the_run_that_was_started() {
+fn ctrl_c_cancels_the_run_that_was_started() {
     let world = World::new().with("THREADLINE_BUILTIN_DEMO_PAUSE_MS", "2000");
     let run = world.start(&["run", "hello"]);
     until("the run", || {
@@ -235,7 +246,7 @@ fn ctrl_c_stops_the_run_that_was_started() {
     });
     crate::support::signal(run.id(), rustix::process::Signal::INT);
     let said = crate::support::Said::of(run.wait_with_output().unwrap()).ended(4);
-    assert!(said.err.contains("Asking the run to stop"), "{said:?}");
+    assert!(said.err.contains("Cancelling the run"), "{said:?}");
     let view = world.thread(&name_of(&said));
     assert_eq!(
         view["thread"]["lifecycleState"]["lastResultCode"],

@@ -96,7 +96,7 @@ fn a_port_in_use_is_said_at_once() {
         assert_eq!(
             said.err,
             format!(
-                "error: {address} is taken. [PORT_IN_USE]\n  Another program listens there. Choose another address with --listen.\n"
+                "error: {address} is taken. [PORT_IN_USE]\n  Choose another address with --listen.\n"
             )
         );
     }
@@ -159,12 +159,13 @@ fn an_idle_owner_ends_by_itself() {
     let said = world
         .run(&["run", "hello", "--detach", "--json"])
         .ended(0)
-        .json();
+        .lines()
+        .remove(0);
     let pid = world.owner_pid().unwrap();
     until("its end", || (!alive(pid)).then_some(()));
     assert_eq!(world.owner(), None);
     assert!(world.log().contains("nobody needed it"), "{}", world.log());
-    let view = world.thread(said["thread"]["name"].as_str().unwrap());
+    let view = world.thread(said["data"]["thread"]["name"].as_str().unwrap());
     assert_eq!(
         view["thread"]["contextState"]["lastArtifactSyncStatus"],
         "synced"
@@ -244,10 +245,97 @@ fn stopping_what_does_not_run_is_fine() {
     let world = World::new();
     assert_eq!(
         world.run(&["stop"]).ended(0).out,
-        "Nothing runs in the background.\n"
+        format!(
+            "Nothing runs in the background for {}.\n",
+            world.data().display()
+        )
     );
     world.run(&["threads"]).ended(0);
     let pid = world.owner_pid().unwrap();
     world.run(&["stop"]).ended(0);
     until("its end", || (!alive(pid)).then_some(()));
+}
+
+#[test]
+fn a_server_that_gets_no_address_leaves_the_background_alone() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let world = World::new();
+    world.run(&["run", "hello"]).ended(0);
+    let background = ready(&world, "background");
+    for command in ["serve", "up"] {
+        let said = world.run(&[command, "--listen", &address]).ended(9);
+        assert!(said.err.contains("[PORT_IN_USE]"), "{said:?}");
+        assert!(!said.err.contains("Taking over"), "{said:?}");
+    }
+    assert_eq!(world.owner_pid(), Some(background));
+    assert!(alive(background));
+}
+
+#[test]
+fn a_server_can_have_the_address_of_the_one_in_the_background() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let world = World::new().with("THREADLINE_LISTEN", &address);
+    world.run(&["threads"]).ended(0);
+    ready(&world, "background");
+    let server = world.start(&["serve"]);
+    let pid = ready(&world, "serve");
+    assert_eq!(
+        world.owner().unwrap()["url"],
+        json!(format!("http://{address}"))
+    );
+    signal(pid, Signal::TERM);
+    ended(server).ended(0);
+}
+
+#[test]
+fn an_owner_that_is_stopped_is_told_at_once() {
+    let world = World::new();
+    world.run(&["run", "hello"]).ended(0);
+    let pid = ready(&world, "background");
+    signal(pid, Signal::STOP);
+    let begun = std::time::Instant::now();
+    let said = world.run(&["threads"]).ended(5);
+    assert!(
+        said.err.contains(&format!("kill -CONT {pid}")) && said.err.contains("it is stopped"),
+        "{said:?}"
+    );
+    let found = world.run(&["doctor"]).ended(1);
+    assert!(found.out.contains("bad   background process"), "{found:?}");
+    assert!(begun.elapsed().as_secs() < 15, "{:?}", begun.elapsed());
+    // It can be ended all the same.
+    world.run(&["stop"]).ended(0);
+    until("its end", || (!alive(pid)).then_some(()));
+}
+
+#[test]
+fn an_owner_that_falls_silent_while_it_is_asked_is_told() {
+    let world = World::new().with("THREADLINE_BUILTIN_DEMO_PAUSE_MS", "3000");
+    let run = world.start(&["run", "hello"]);
+    let pid = ready(&world, "background");
+    until("the run", || {
+        let threads = world.run(&["threads", "--json"]).ended(0).json();
+        (threads["threads"][0]["lifecycleStatus"] == "running").then_some(())
+    });
+    signal(pid, Signal::STOP);
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    signal(pid, Signal::CONT);
+    let said = ended(run).ended(0);
+    assert!(
+        said.err.contains(&format!("({pid}) does not answer")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn up_says_only_what_a_person_wants_to_read() {
+    let world = World::new();
+    let up = world.start(&["up", "--no-open", "--listen", "127.0.0.1:0"]);
+    let pid = ready(&world, "up");
+    signal(pid, Signal::TERM);
+    let said = ended(up).ended(0);
+    assert_eq!(said.err, "", "the log is in its file");
+    assert!(world.log().contains("Ready at"));
 }

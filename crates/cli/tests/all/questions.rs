@@ -70,6 +70,12 @@ fn a_question_without_a_terminal_says_how_it_is_answered_and_waits() {
         said.err.contains("There is no answer"),
         "nobody is asked where nobody sits: {said:?}"
     );
+    let said = world.run(&["answer", name, "7"]).ended(2);
+    assert!(
+        said.err
+            .contains("`7` is not offered. The options are: 1 Red, 2 Blue."),
+        "{said:?}"
+    );
     let said = world.run(&["answer", &name[..2], "2"]).ended(0);
     assert!(said.out.starts_with("Answered: Blue\n"), "{said:?}");
     let said = Said::of(run.wait_with_output().unwrap()).ended(0);
@@ -84,7 +90,16 @@ fn a_question_without_a_terminal_says_how_it_is_answered_and_waits() {
     assert!(said.out.starts_with("It is painted.\n"), "{said:?}");
     assert!(colour(&world, name).contains("Blue"));
     let said = world.run(&["answer", name, "1"]).ended(7);
-    assert!(said.err.contains("[QUESTION_NOT_FOUND]"), "{said:?}");
+    assert!(
+        said.err
+            .starts_with(&format!("error: {name} asks nothing now.")),
+        "{said:?}"
+    );
+    let shown = world.run(&["show", name]).ended(0).out;
+    assert!(
+        shown.contains("? Which colour?\n  ✓ Blue\n"),
+        "an answered question stays: {shown}"
+    );
 }
 
 #[test]
@@ -163,10 +178,18 @@ fn an_owner_that_works_is_not_interrupted_by_other_settings() {
     });
     let pid = world.owner_pid();
     world.set("THREADLINE_MODEL", "other");
-    let said = world.run(&["threads"]).ended(0);
+    assert_eq!(
+        world.run(&["threads"]).ended(0).err,
+        "",
+        "it does not matter there"
+    );
+    let said = world.run(&["config", "show"]).ended(0);
     assert_eq!(
         said.err,
-        "note: The background process runs with another model.model. What this command sets takes effect when it is started again.\n"
+        format!(
+            "note: The background process ({}) runs with another model.model. What is set here takes effect when it is started again.\n",
+            pid.unwrap()
+        )
     );
     assert_eq!(world.owner_pid(), pid);
     world.set("THREADLINE_MODEL", "script");
@@ -179,6 +202,13 @@ fn a_model_that_is_away_fails_the_run_with_its_code() {
     let world = World::new()
         .with("THREADLINE_MODEL_URL", "http://127.0.0.1:9/v1")
         .with("THREADLINE_MODEL", "m");
+    let found = world.run(&["doctor"]).ended(1);
+    assert!(
+        found
+            .out
+            .contains("bad   model                http://127.0.0.1:9/v1 does not answer"),
+        "{found:?}"
+    );
     let said = world.run(&["run", "hello"]).ended(1);
     assert!(
         said.err.contains("[MODEL_UNREACHABLE]") || said.err.contains("MODEL_UNREACHABLE"),

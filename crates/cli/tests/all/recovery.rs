@@ -81,8 +81,9 @@ fn a_run_that_nobody_watched_is_found_again() {
     let said = world
         .run(&["run", "hello", "--detach", "--json"])
         .ended(0)
-        .json();
-    let name = said["thread"]["name"].as_str().unwrap();
+        .lines()
+        .remove(0);
+    let name = said["data"]["thread"]["name"].as_str().unwrap();
     std::thread::sleep(Duration::from_millis(300));
     signal(world.owner_pid().unwrap(), Signal::KILL);
     // A look is enough to have it taken up.
@@ -103,8 +104,9 @@ fn stopping_the_background_process_only_interrupts() {
     let said = world
         .run(&["run", "hello", "--detach", "--json"])
         .ended(0)
-        .json();
-    let name = said["thread"]["name"].as_str().unwrap();
+        .lines()
+        .remove(0);
+    let name = said["data"]["thread"]["name"].as_str().unwrap();
     std::thread::sleep(Duration::from_millis(400));
     world.run(&["stop"]).ended(0);
     assert_eq!(world.owner(), None);

@@ -23,11 +23,32 @@ fn a_thread_is_put_away_brought_back_and_removed() {
     );
 
     let said = world.run(&["delete", &name, "--yes"]).ended(2);
-    assert!(said.err.contains("Archive it first"), "{said:?}");
+    assert_eq!(
+        said.err,
+        format!(
+            "error: {name} is not archived, and only archived threads are deleted. Archive it first: threadline archive {name} [INVALID_REQUEST]\n"
+        )
+    );
+    let said = world.run(&["restore", &name]).ended(0).out;
+    assert_eq!(
+        said,
+        format!("{name} is not archived, so there is nothing to restore.\n")
+    );
     let said = world.run(&["archive", &name]).ended(0).out;
     assert_eq!(
         said,
         format!("{name} is archived. `threadline restore {name}` brings it back.\n")
+    );
+    let said = world.run(&["archive", &name]).ended(0).out;
+    assert_eq!(
+        said,
+        format!("{name} is archived already. `threadline restore {name}` brings it back.\n")
+    );
+    let said = world.run(&["show", &name]).ended(0).out;
+    assert!(
+        said.starts_with(&format!("{name}  archived · done · builtin"))
+            && said.ends_with(&format!("Restore threadline restore {name}\n")),
+        "{said}"
     );
     let said = world.run(&["run", "--thread", &name, "more"]).ended(8);
     assert!(said.err.contains("[THREAD_ARCHIVED]"), "{said:?}");
@@ -42,7 +63,10 @@ fn a_thread_is_put_away_brought_back_and_removed() {
             .out
             .starts_with(&name)
     );
-    world.run(&["restore", &name]).ended(0);
+    assert_eq!(
+        world.run(&["restore", &name]).ended(0).out,
+        format!("{name} is back among the threads.\n")
+    );
     world.run(&["archive", &name]).ended(0);
 
     let folder = world.thread(&name)["thread"]["workspaceBinding"]["workspacePath"]

@@ -23,3 +23,25 @@ bad   database     page 3 is damaged
 ";
     assert_eq!(told(&checks, Terminal::PLAIN), want);
 }
+
+#[test]
+fn a_narrow_terminal_has_what_was_found_beneath() {
+    let checks = [Check::warn(
+        "background process",
+        "process 12 (in the background), at http://127.0.0.1:8787",
+        "Set THREADLINE_MODEL_URL and THREADLINE_MODEL to an endpoint.",
+    )];
+    let to = Terminal {
+        person: true,
+        color: false,
+        width: 50,
+    };
+    let want = "\
+warn  background process
+      process 12 (in the background), at
+      http://127.0.0.1:8787
+      Set THREADLINE_MODEL_URL and
+      THREADLINE_MODEL to an endpoint.
+";
+    assert_eq!(told(&checks, to), want);
+}

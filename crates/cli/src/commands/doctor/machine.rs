@@ -3,6 +3,7 @@
 use std::{
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::Path,
+    time::Duration,
 };
 
 use threadline_contract::{Fault, Millis};
@@ -11,8 +12,10 @@ use threadline_store::{Store, StoreConfig};
 
 use super::Check;
 use crate::{
+    client::answers,
+    commands::Context,
     config::Config,
-    owner::{Mode, Owner, Places, VERSION, token},
+    owner::{Mode, Owner, Places, VERSION, is_stopped, stopped, token},
     screen::words,
 };
 
@@ -20,8 +23,21 @@ use crate::{
 const SCARCE: u64 = 1 << 30;
 const NONE_LEFT: u64 = 100 << 20;
 
-pub(super) fn settings(config: &Config) -> Check {
-    let set = config
+/// How long a database may take to be looked into; one that an owner holds on to may not answer.
+const LOOKED_INTO: Duration = Duration::from_secs(20);
+
+pub(super) fn settings(context: &Context) -> Check {
+    if !context.mistakes.is_empty() {
+        let fault = crate::config::fault(&context.mistakes);
+        let list: Vec<&str> = fault.message.lines().map(str::trim).collect();
+        return Check::bad(
+            "settings",
+            words::clean(&list.join("\n")),
+            "Mend them; until then no task can run.",
+        );
+    }
+    let set = context
+        .config
         .shown
         .iter()
         .filter(|s| s.origin != crate::config::Origin::Default)
@@ -140,7 +156,15 @@ pub(super) async fn database(
     let nobody = matches!(owner, Ok(Owner::Nobody));
     // So that nobody starts meanwhile; an owner that is there holds it, and shares the file.
     let _lock = nobody.then(|| Lock::try_acquire(places.lock()));
-    let store = match Store::open(StoreConfig::new(url)).await {
+    let opened = tokio::time::timeout(LOOKED_INTO, Store::open(StoreConfig::new(url))).await;
+    let Ok(opened) = opened else {
+        return Check::bad(
+            what,
+            format!("it does not answer in {} seconds", LOOKED_INTO.as_secs()),
+            "Look whether another process holds on to it.",
+        );
+    };
+    let store = match opened {
         Ok(store) => store,
         Err(e) => {
             let cause = std::error::Error::source(&e).map(ToString::to_string);
@@ -156,7 +180,7 @@ pub(super) async fn database(
     match (damage, closed) {
         (Ok(damage), Ok(())) if damage.is_empty() => match local {
             Some(path) => {
-                let size = std::fs::metadata(path).map_or(0, |m| m.len());
+                let size = on_disk(path);
                 Check::ok(what, format!("SQLite, {}, sound", words::size(size)))
             }
             None => Check::ok(what, "PostgreSQL, answers"),
@@ -170,8 +194,23 @@ pub(super) async fn database(
     }
 }
 
-pub(super) fn owner_state(owner: &Result<Owner, Fault>) -> Check {
+/// What SQLite keeps lies in several files: what was written last is in the log beside the database.
+fn on_disk(path: &str) -> u64 {
+    let parts = ["", "-wal"].map(|part| std::fs::metadata(format!("{path}{part}")));
+    parts.iter().flatten().map(std::fs::Metadata::len).sum()
+}
+
+pub(super) async fn owner_state(owner: &Result<Owner, Fault>, places: &Places) -> Check {
     let what = "background process";
+    let silent = match owner {
+        Ok(Owner::Ready(state)) if is_stopped(state.pid) => Some(stopped(state.pid)),
+        Ok(Owner::Busy { pid: Some(pid) }) if is_stopped(*pid) => Some(stopped(*pid)),
+        Ok(Owner::Ready(state)) => answers(state, places).await.err(),
+        _ => None,
+    };
+    if let Some(fault) = silent {
+        return Check::fault(what, &fault);
+    }
     match owner {
         Ok(Owner::Nobody) => Check::ok(what, "none; the next command starts one"),
         Ok(Owner::Busy { pid }) => {
@@ -188,13 +227,13 @@ pub(super) fn owner_state(owner: &Result<Owner, Fault>) -> Check {
                 Mode::Up => "threadline up",
                 Mode::Serve => "threadline serve",
             };
-            let since = words::ago(
+            let started = words::ago(
                 Millis::now(),
                 state.started_at,
                 &jiff::tz::TimeZone::system(),
             );
             let found = format!(
-                "process {} ({how}), at {}, since {since}",
+                "process {} ({how}), at {}, started {started}",
                 state.pid, state.url
             );
             match state.version == VERSION {

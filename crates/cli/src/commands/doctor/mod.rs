@@ -1,22 +1,25 @@
 //! `doctor`: is everything in order, and what to do where it is not.
 
 mod machine;
-
-use std::{os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
+mod model;
 
 use serde::Serialize;
 use threadline_app::api::{self, NoParams, Problems, Runtimes};
 use threadline_contract::Fault;
-use threadline_runtimes::builtin::Found;
 
-use self::machine::{data_folder, database, disk, leftovers, owner_state, settings, token_file};
+use self::{
+    machine::{data_folder, database, disk, leftovers, owner_state, settings, token_file},
+    model::model,
+};
 use super::Context;
 use crate::{
-    client::Client,
-    config::Config,
+    client::Matters,
     exit::Exit,
-    owner::{Owner, Places, look},
-    screen::{Terminal, words},
+    owner::{Places, look},
+    screen::{
+        Terminal, ending, words,
+        wrap::{hanging, wrap},
+    },
 };
 
 /// How something stands.
@@ -63,32 +66,44 @@ impl Check {
         }
     }
     fn fault(what: &'static str, fault: &Fault) -> Self {
-        Self::bad(
-            what,
-            format!("{} [{}]", words::clean(&fault.message), fault.code),
-            fault.code.advice(),
-        )
+        let found = format!("{} [{}]", words::clean(&fault.message), fault.code);
+        Self {
+            health: Health::Bad,
+            advice: ending::advice(fault),
+            ..Self::ok(what, found)
+        }
     }
 }
 
 pub(super) async fn doctor(context: &Context) -> Result<Exit, Fault> {
     let config = &context.config;
     let places = Places::new(&config.data);
-    let mut checks = vec![settings(config)];
-    let folder = data_folder(places.data());
-    let usable = folder.health != Health::Bad;
-    checks.push(folder);
-    checks.extend(disk("disk of the data", places.data()));
-    checks.extend(disk("disk of the threads", &config.workspaces));
+    let mut checks = vec![settings(context)];
+    // A setting that is wrong leaves no folder to look at.
+    let known = !places.data().as_os_str().is_empty();
+    let folder = known.then(|| data_folder(places.data()));
+    let usable = folder.as_ref().is_some_and(|f| f.health != Health::Bad);
+    checks.extend(folder);
+    if known {
+        checks.extend(disk("disk of the data", places.data()));
+    }
+    if !config.workspaces.as_os_str().is_empty() {
+        checks.extend(disk("disk of the threads", &config.workspaces));
+    }
     if usable {
         checks.push(token_file(&places));
         let owner = look(&places);
         checks.push(database(config, &places, &owner).await);
-        checks.push(owner_state(&owner));
+        let state = owner_state(&owner, &places).await;
+        let answers = state.health != Health::Bad;
+        checks.push(state);
         checks.extend(leftovers(&places, &owner));
-        checks.extend(asked(context, &owner).await);
+        // One that is started with half of the settings would be of no use.
+        if answers && context.mistakes.is_empty() {
+            checks.extend(asked(context).await);
+        }
     }
-    checks.push(model(config));
+    checks.push(model(config).await);
     let worst = checks
         .iter()
         .map(|c| c.health)
@@ -106,6 +121,10 @@ pub(super) async fn doctor(context: &Context) -> Result<Exit, Fault> {
 
 fn told(checks: &[Check], to: Terminal) -> String {
     let width = checks.iter().map(|c| c.what.len()).max().unwrap_or(0);
+    // Where a column would leave no room for what was found, it stands beneath.
+    let narrow = to.width < width + 8 + 32;
+    let indent = if narrow { 6 } else { width + 8 };
+    let most = if to.person { to.width } else { usize::MAX };
     let mut out = String::new();
     for check in checks {
         let sign = match check.health {
@@ -113,28 +132,23 @@ fn told(checks: &[Check], to: Terminal) -> String {
             Health::Warn => to.warn("warn"),
             Health::Bad => to.bad("bad "),
         };
-        let found = check
-            .found
-            .replace('\n', &format!("\n{:1$}", "", width + 8));
-        out.push_str(&format!("{sign}  {:width$}  {found}\n", check.what));
+        let found = hanging(&check.found, most, indent);
+        out.push_str(&match narrow {
+            true => format!("{sign}  {}\n{:indent$}{found}\n", check.what, ""),
+            false => format!("{sign}  {:width$}  {found}\n", check.what),
+        });
         if let Some(advice) = &check.advice {
-            out.push_str(&format!(
-                "{:1$}{2}\n",
-                "",
-                width + 8,
-                to.dim(&words::clean(advice))
-            ));
+            for line in wrap(&words::clean(advice), most.saturating_sub(indent)).lines() {
+                out.push_str(&format!("{:indent$}{}\n", "", to.dim(line)));
+            }
         }
     }
     out
 }
 
 /// What only the owner knows; one is started if there is none.
-async fn asked(context: &Context, owner: &Result<Owner, Fault>) -> Vec<Check> {
-    if owner.is_err() {
-        return vec![];
-    }
-    let client = match Client::connect(Arc::clone(&context.config), context.passed.clone()).await {
+async fn asked(context: &Context) -> Vec<Check> {
+    let client = match context.client_for(Matters::Everything).await {
         Ok(client) => client,
         Err(fault) => return vec![Check::fault("start", &fault)],
     };
@@ -169,29 +183,6 @@ async fn asked(context: &Context, owner: &Result<Owner, Fault>) -> Vec<Check> {
         Err(fault) => out.push(Check::fault("threads", &fault)),
     }
     out
-}
-
-fn model(config: &Config) -> Check {
-    if let Some(model) = &config.model {
-        return Check::ok(
-            "model",
-            format!(
-                "{} at {}",
-                words::line(&model.model),
-                words::line(&model.url)
-            ),
-        );
-    }
-    let found = Found::of(|name| std::env::var_os(name), is_program, vec![]);
-    Check::warn(
-        "model",
-        "none, so the builtin agent only demonstrates",
-        found.line(),
-    )
-}
-
-fn is_program(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]
