@@ -68,10 +68,11 @@ pub(crate) fn open_own(path: &Path, flags: OFlags, mode: Mode) -> Result<File> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let failed = |e: Errno| Error::os(e, path);
     let fd = retried(|| rustix::fs::open(path, flags, mode)).map_err(failed)?;
-    checked_regular(fd).map_err(|refused| match refused {
+    let checked = checked_regular(fd).map_err(|refused| match refused {
         Refused::Os(e) => failed(e),
         Refused::For(reason) => Error::new(reason, path),
-    })
+    });
+    checked.map(|(file, _)| file)
 }
 
 /// The folder of a path and the name in it.

@@ -22,38 +22,35 @@ pub enum Hashed {
 
 /// Hashes an open file from its beginning, wherever its cursor stands.
 ///
-/// The stamp is taken before and after. A file that grows is given up at once, so that one that
-/// never stops growing cannot hold us.
+/// The stamp is taken before and after. No more is read than the file had at first, so that one that
+/// never stops growing cannot hold us; that it grew shows in the second stamp.
 pub fn file(file: &File) -> io::Result<Hashed> {
-    file_with(file, |_| {})
+    file_with(file, Stamp::of(file)?, |_| {})
 }
 
-/// As [`file`](fn@file), and tells after each part how many bytes it had.
-pub fn file_with(file: &File, mut tell: impl FnMut(u64)) -> io::Result<Hashed> {
-    let before = Stamp::of(file)?;
+/// As [`file`](fn@file), for a caller that has just taken the first stamp itself and wants to see the
+/// bytes as they pass.
+pub fn file_with(file: &File, before: Stamp, mut see: impl FnMut(&[u8])) -> io::Result<Hashed> {
     let mut hasher = Sha256::new();
-    // One byte more than the size, so that the end is seen without a second read of small files.
-    let room = usize::try_from(before.size)
-        .unwrap_or(CHUNK)
-        .saturating_add(1)
-        .min(CHUNK);
+    let room = usize::try_from(before.size).unwrap_or(CHUNK).min(CHUNK);
     let mut buffer = vec![0; room];
     let mut at = 0;
-    loop {
-        let got = match file.read_at(&mut buffer, at) {
-            Ok(0) => break,
+    while at < before.size {
+        // Never longer than the buffer.
+        let left = usize::try_from(before.size - at).unwrap_or(room).min(room);
+        let part = buffer.get_mut(..left).unwrap_or_default();
+        let got = match file.read_at(part, at) {
+            Ok(0) => return Ok(Hashed::Changed),
             Ok(got) => got,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(e),
         };
-        hasher.update(buffer.get(..got).unwrap_or(&buffer));
+        let bytes = part.get(..got).unwrap_or_default();
+        hasher.update(bytes);
+        see(bytes);
         at += got as u64;
-        tell(got as u64);
-        if at > before.size {
-            return Ok(Hashed::Changed);
-        }
     }
-    if at != before.size || Stamp::of(file)? != before {
+    if Stamp::of(file)? != before {
         return Ok(Hashed::Changed);
     }
     Ok(Hashed::Stable {

@@ -21,7 +21,7 @@ use rustix::{
 };
 
 use crate::{
-    Access, Error, FileKind, Reason, Resolver, Result, Stat,
+    Access, Error, FileKind, Reason, Resolver, Result, Stamp, Stat,
     rel::parts,
     resolve::{self, THROUGH},
     stamp::retried,
@@ -127,6 +127,11 @@ impl Root {
     /// A regular file, opened for reading. The checks are made on the open descriptor: what was
     /// checked is what will be read.
     pub fn open_file(&self, rel: impl AsRef<Path>) -> Result<File> {
+        self.open_stamped(rel).map(|(file, _)| file)
+    }
+
+    /// As [`open_file`](Self::open_file), with what the file looked like when it was checked.
+    pub fn open_stamped(&self, rel: impl AsRef<Path>) -> Result<(File, Stamp)> {
         let rel = rel.as_ref();
         let fd = self.resolve(rel, OFlags::RDONLY | SAFE, Mode::empty())?;
         self.regular(fd, rel)
@@ -151,7 +156,7 @@ impl Root {
         let rel = rel.as_ref();
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | SAFE;
         let fd = self.resolve(rel, flags, access.file())?;
-        self.regular(fd, rel)
+        self.regular(fd, rel).map(|(file, _)| file)
     }
 
     /// A folder beneath, held open in its turn.
@@ -333,7 +338,7 @@ impl Root {
         parts(rel).ok_or_else(|| Error::new(Reason::NotRelative, rel))
     }
 
-    fn regular(&self, fd: OwnedFd, rel: &Path) -> Result<File> {
+    fn regular(&self, fd: OwnedFd, rel: &Path) -> Result<(File, Stamp)> {
         checked_regular(fd).map_err(|refused| match refused {
             Refused::Os(e) => self.failed(e, rel),
             Refused::For(reason) => Error::new(reason, self.path.join(rel)),
@@ -349,7 +354,7 @@ pub(crate) enum Refused {
 /// Takes an open descriptor only if it is a regular file whose bytes are its owner's to give: a
 /// second name is fine for our own files, but another user's file may have been linked in here by
 /// somebody who cannot read it.
-pub(crate) fn checked_regular(fd: OwnedFd) -> Result<File, Refused> {
+pub(crate) fn checked_regular(fd: OwnedFd) -> Result<(File, Stamp), Refused> {
     let st = retried(|| fstat(&fd)).map_err(Refused::Os)?;
     if FileType::from_raw_mode(st.st_mode) != FileType::RegularFile {
         return Err(Refused::For(Reason::NotRegular));
@@ -357,5 +362,5 @@ pub(crate) fn checked_regular(fd: OwnedFd) -> Result<File, Refused> {
     if st.st_nlink > 1 && st.st_uid != rustix::process::geteuid().as_raw() {
         return Err(Refused::For(Reason::HardLinked));
     }
-    Ok(File::from(fd))
+    Ok((File::from(fd), Stamp::from_stat(&st)))
 }

@@ -1,5 +1,7 @@
 //! Listing a whole tree at once, by several threads: for callers that need all of it anyway.
 
+use std::ffi::{CStr, CString};
+
 use rayon::prelude::*;
 use rustix::{
     fs::{AtFlags, Dir, FileType, statat},
@@ -67,6 +69,31 @@ struct Level {
 }
 
 impl Level {
+    fn take(
+        &mut self,
+        found: Look,
+        folder: &Folder,
+        max_depth: usize,
+        enter: &impl Fn(&str) -> bool,
+    ) {
+        let (path, kind) = match found {
+            Look::File(path, stamp) => return self.files.push((path, stamp)),
+            Look::Bad(path, problem) => return self.problem(path, problem),
+            Look::Gone => return,
+            Look::Other(path, kind) => (path, kind),
+        };
+        match kind {
+            FileKind::Symlink => self.problem(path, Problem::Symlink),
+            FileKind::Dir if !enter(&path) => self.others.push(Found::NotEntered { path }),
+            FileKind::Dir if folder.depth == max_depth => self.problem(path, Problem::TooDeep),
+            FileKind::Dir => self.folders.push(Folder {
+                path,
+                depth: folder.depth + 1,
+            }),
+            FileKind::File | FileKind::Special => self.problem(path, Problem::Special),
+        }
+    }
+
     fn problem(&mut self, path: String, problem: Problem) {
         self.others.push(Found::Problem { path, problem });
     }
@@ -93,77 +120,66 @@ fn fill(
     enter: &impl Fn(&str) -> bool,
 ) -> Result<(), Reason> {
     let held = root.open_dir(&folder.path).map_err(|e| e.reason())?;
-    let mut names = Vec::new();
+    // Files beyond the first many, to be asked about by all threads.
+    let mut rest: Vec<CString> = Vec::new();
     for entry in Dir::read_from(held.fd()).map_err(Reason::of)? {
         let entry = entry.map_err(Reason::of)?;
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        let kind = match entry.file_type() {
-            // Some file systems do not say; then the name must be asked about.
-            FileType::Unknown => {
-                match retried(|| statat(held.fd(), name, AtFlags::SYMLINK_NOFOLLOW)) {
-                    Ok(st) => Stat::from_stat(&st).kind,
-                    Err(Errno::NOENT) => continue,
-                    Err(e) => return Err(Reason::of(e)),
-                }
+        match entry.file_type() {
+            FileType::RegularFile if level.files.len() >= MANY => rest.push(name.to_owned()),
+            // Some file systems do not say what a name is. Then it is asked about, as a file is.
+            FileType::RegularFile | FileType::Unknown => {
+                let found = look(&held, &folder.path, name);
+                level.take(found, folder, max_depth, enter);
             }
-            kind => FileKind::of(kind),
-        };
-        if kind == FileKind::File {
-            names.push(name.to_owned());
-            continue;
-        }
-        let Ok(text) = name.to_str() else {
-            let path = join(&folder.path, &escaped(name.to_bytes()));
-            level.problem(path, Problem::NameNotUtf8);
-            continue;
-        };
-        let path = join(&folder.path, text);
-        match kind {
-            FileKind::Symlink => level.problem(path, Problem::Symlink),
-            FileKind::Dir if !enter(&path) => level.others.push(Found::NotEntered { path }),
-            FileKind::Dir if folder.depth == max_depth => level.problem(path, Problem::TooDeep),
-            FileKind::Dir => level.folders.push(Folder {
-                path,
-                depth: folder.depth + 1,
-            }),
-            FileKind::File | FileKind::Special => level.problem(path, Problem::Special),
+            kind => match name.to_str() {
+                Ok(text) => {
+                    let found = Look::Other(join(&folder.path, text), FileKind::of(kind));
+                    level.take(found, folder, max_depth, enter);
+                }
+                Err(_) => {
+                    let path = join(&folder.path, &escaped(name.to_bytes()));
+                    level.problem(path, Problem::NameNotUtf8);
+                }
+            },
         }
     }
-    let dir = held.fd();
-    let stamped = |name: &std::ffi::CString| {
-        let Ok(text) = name.to_str() else {
-            let path = join(&folder.path, &escaped(name.as_bytes()));
-            return Err(Some((path, Problem::NameNotUtf8)));
-        };
-        let path = join(&folder.path, text);
-        match retried(|| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)) {
-            Ok(st) => {
-                let stat = Stat::from_stat(&st);
-                match stat.kind {
-                    FileKind::File => Ok((path, stat.stamp)),
-                    FileKind::Symlink => Err(Some((path, Problem::Symlink))),
-                    FileKind::Dir | FileKind::Special => Err(Some((path, Problem::Special))),
-                }
-            }
-            Err(Errno::NOENT) => Err(None),
-            Err(_) => Err(Some((path, Problem::Unreadable))),
-        }
-    };
-    let found: Vec<_> = if names.len() < MANY {
-        names.iter().map(stamped).collect()
-    } else {
-        names.par_iter().map(stamped).collect()
-    };
-    level.files.reserve(found.len());
-    for one in found {
-        match one {
-            Ok(file) => level.files.push(file),
-            Err(Some((path, problem))) => level.problem(path, problem),
-            Err(None) => {}
-        }
+    let looked: Vec<Look> = rest
+        .par_iter()
+        .map(|name| look(&held, &folder.path, name))
+        .collect();
+    for found in looked {
+        level.take(found, folder, max_depth, enter);
     }
     Ok(())
+}
+
+/// What stands under a name.
+enum Look {
+    File(String, Stamp),
+    Other(String, FileKind),
+    Bad(String, Problem),
+    Gone,
+}
+
+fn look(held: &Root, folder: &str, name: &CStr) -> Look {
+    let Ok(text) = name.to_str() else {
+        let path = join(folder, &escaped(name.to_bytes()));
+        return Look::Bad(path, Problem::NameNotUtf8);
+    };
+    let path = join(folder, text);
+    match retried(|| statat(held.fd(), name, AtFlags::SYMLINK_NOFOLLOW)) {
+        Ok(st) => {
+            let stat = Stat::from_stat(&st);
+            match stat.kind {
+                FileKind::File => Look::File(path, stat.stamp),
+                kind => Look::Other(path, kind),
+            }
+        }
+        Err(Errno::NOENT) => Look::Gone,
+        Err(_) => Look::Bad(path, Problem::Unreadable),
+    }
 }

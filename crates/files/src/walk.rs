@@ -174,7 +174,12 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         name.to_owned()
     } else {
-        format!("{folder}/{name}")
+        // Not `format!`: a tree has many names.
+        let mut path = String::with_capacity(folder.len() + 1 + name.len());
+        path.push_str(folder);
+        path.push('/');
+        path.push_str(name);
+        path
     }
 }
 

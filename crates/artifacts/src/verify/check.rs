@@ -1,0 +1,302 @@
+//! Holding what is there against what should be.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use rayon::prelude::*;
+use threadline_contract::{Artifact, RunId, Sha256, scope::NOTES};
+use threadline_files::{
+    Root,
+    hash::{self, Hashed},
+    tree,
+    walk::{Found as Walked, Problem},
+};
+
+use super::{
+    Checked, Finding, Progress, Report, VerifyOptions, What,
+    find::{Found, Sourced},
+};
+use crate::Error;
+
+/// A folder of ours has no limit on depth; paths that are longer than the system takes show up as
+/// unreadable.
+const DEPTH: usize = 4_096;
+
+/// What stands under a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum There {
+    File { size: u64 },
+    Other,
+    Unreadable,
+}
+
+/// A file that a receipt names.
+struct Claim<'a> {
+    /// Which receipt.
+    by: usize,
+    run: &'a RunId,
+    file: &'a Artifact,
+}
+
+/// What reading a file came to: `None` if it could not be read.
+type Digests = HashMap<String, Option<Sha256>>;
+
+pub(super) fn check(
+    root: &Root,
+    found: Found,
+    options: &VerifyOptions,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<Report, Error> {
+    let there = look(root, &found, options);
+    let mut claims: BTreeMap<String, Vec<Claim<'_>>> = BTreeMap::new();
+    for (by, sourced) in found.receipts.iter().enumerate() {
+        for file in sourced.receipt.files() {
+            let path = place(sourced, file, &there);
+            let run = &sourced.receipt.run_id;
+            claims.entry(path).or_default().push(Claim { by, run, file });
+        }
+    }
+    // A copy of an archived file in the open is no extra file if it is the same file.
+    let copies: HashMap<&str, Vec<&Artifact>> = copies(&found.receipts, &claims, &there);
+    let (digests, bytes_read) = read(root, wanted(&claims, &copies, &there), tell);
+
+    let mut intact = vec![0; found.receipts.len()];
+    let mut findings = Vec::new();
+    for (path, claims) in &claims {
+        judge(path, claims, &there, &digests, &mut intact, &mut findings);
+    }
+    if options.run.is_none() {
+        for (path, what) in &there {
+            let same = |file: &&Artifact| digests.get(path) == Some(&Some(file.sha256));
+            let copy = copies.get(path.as_str()).is_some_and(|c| c.iter().any(|f| same(f)));
+            if !claims.contains_key(path) && !copy {
+                let what = match what {
+                    There::Unreadable => What::Unreadable,
+                    There::Other => What::Extra { file: false },
+                    There::File { .. } => What::Extra { file: true },
+                };
+                findings.push(Finding {
+                    path: path.clone(),
+                    run_id: None,
+                    what,
+                });
+            }
+        }
+    }
+    findings.sort_by(|a, b| {
+        let key = |f: &Finding| (f.path.clone(), f.run_id.as_ref().map(ToString::to_string));
+        key(a).cmp(&key(b))
+    });
+    let receipts = found.receipts.iter().zip(intact).map(|(sourced, intact)| {
+        let receipt = &sourced.receipt;
+        Checked {
+            session_key: receipt.session_key.clone(),
+            run_id: receipt.run_id.clone(),
+            scope: receipt.scope.clone(),
+            digest: receipt.digest(),
+            files: receipt.files().len() as u64,
+            bytes: receipt.bytes(),
+            intact,
+        }
+    });
+    Ok(Report {
+        receipts: receipts.collect(),
+        refused: found.refused,
+        findings,
+        bytes_read,
+    })
+}
+
+/// Everything in the open and in the archives, by its path in the folder.
+fn look(root: &Root, found: &Found, options: &VerifyOptions) -> BTreeMap<String, There> {
+    let mut there = BTreeMap::new();
+    add(&mut there, "", tree::list(root, DEPTH, |path| path != NOTES));
+    let with_receipts = found.receipts.iter().filter_map(|r| r.folder.as_ref());
+    let folders: BTreeSet<&String> = if options.receipts.is_empty() {
+        found.folders.iter().chain(with_receipts).collect()
+    } else {
+        BTreeSet::new()
+    };
+    for folder in folders {
+        let archive = format!("{folder}/files");
+        // Most runs have none.
+        if let Ok(dir) = root.open_dir(&archive) {
+            add(&mut there, &format!("{archive}/"), tree::list(&dir, DEPTH, |_| true));
+        }
+    }
+    there
+}
+
+fn add(there: &mut BTreeMap<String, There>, prefix: &str, tree: tree::Tree) {
+    for (path, stamp) in tree.files {
+        there.insert(format!("{prefix}{path}"), There::File { size: stamp.size });
+    }
+    for other in tree.others {
+        let what = match &other {
+            Walked::NotEntered { .. } | Walked::File { .. } => continue,
+            Walked::Problem { problem, .. } => match problem {
+                Problem::Unreadable | Problem::TooDeep => There::Unreadable,
+                Problem::Symlink | Problem::Special | Problem::NameNotUtf8 => There::Other,
+            },
+        };
+        there.insert(format!("{prefix}{}", other.path()), what);
+    }
+}
+
+/// Where a receipt's file is to be looked for.
+fn place(sourced: &Sourced, file: &Artifact, there: &BTreeMap<String, There>) -> String {
+    if let Some(folder) = &sourced.folder {
+        let archived = format!("{folder}/files/{}", file.path);
+        if there.contains_key(&archived) {
+            return archived;
+        }
+    }
+    file.path.to_string()
+}
+
+/// What archived files would be called in the open, where nobody else expects a file.
+fn copies<'a>(
+    receipts: &'a [Sourced],
+    claims: &BTreeMap<String, Vec<Claim<'_>>>,
+    there: &BTreeMap<String, There>,
+) -> HashMap<&'a str, Vec<&'a Artifact>> {
+    let mut copies: HashMap<&str, Vec<&Artifact>> = HashMap::new();
+    for file in receipts.iter().flat_map(|r| r.receipt.files()) {
+        let path = file.path.as_str();
+        if !claims.contains_key(path) && there.contains_key(path) {
+            copies.entry(path).or_default().push(file);
+        }
+    }
+    copies
+}
+
+/// The files whose bytes decide something: those with a size that somebody expects.
+fn wanted(
+    claims: &BTreeMap<String, Vec<Claim<'_>>>,
+    copies: &HashMap<&str, Vec<&Artifact>>,
+    there: &BTreeMap<String, There>,
+) -> Vec<(String, u64)> {
+    let sized = |path: &str, mut sizes: &mut dyn Iterator<Item = u64>| match there.get(path) {
+        Some(There::File { size }) if (&mut sizes).any(|s| s == *size) => {
+            Some((path.to_owned(), *size))
+        }
+        _ => None,
+    };
+    let expected = claims
+        .iter()
+        .filter_map(|(path, all)| sized(path, &mut all.iter().map(|c| c.file.size)));
+    let extra = copies
+        .iter()
+        .filter_map(|(path, all)| sized(path, &mut all.iter().map(|f| f.size)));
+    expected.chain(extra).collect()
+}
+
+/// Reads files, several at a time, none of them whole in memory.
+fn read(root: &Root, files: Vec<(String, u64)>, tell: &(dyn Fn(Progress) + Sync)) -> (Digests, u64) {
+    let (done, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let total_files = files.len() as u64;
+    let total_bytes = files.iter().fold(0_u64, |sum, (_, size)| sum.saturating_add(*size));
+    // One at a time, so that whoever listens never hears of less than before.
+    let told = Mutex::new(());
+    let say = || {
+        let _turn = told.lock().unwrap_or_else(PoisonError::into_inner);
+        tell(Progress {
+            files: done.load(Relaxed),
+            total_files,
+            bytes: bytes.load(Relaxed),
+            total_bytes,
+        });
+    };
+    say();
+    let digests = files
+        .into_par_iter()
+        .map(|(path, _)| {
+            let hashed = root.open_stamped(&path).ok().and_then(|(file, stamp)| {
+                let see = |part: &[u8]| {
+                    bytes.fetch_add(part.len() as u64, Relaxed);
+                    say();
+                };
+                hash::file_with(&file, stamp, see).ok()
+            });
+            done.fetch_add(1, Relaxed);
+            say();
+            let digest = match hashed {
+                Some(Hashed::Stable { sha256, .. }) => Some(Sha256(sha256)),
+                Some(Hashed::Changed) | None => None,
+            };
+            (path, digest)
+        })
+        .collect();
+    (digests, bytes.into_inner())
+}
+
+/// Judges one path for all who expect a file there.
+fn judge(
+    path: &str,
+    claims: &[Claim<'_>],
+    there: &BTreeMap<String, There>,
+    digests: &Digests,
+    intact: &mut [u64],
+    findings: &mut Vec<Finding>,
+) {
+    let digest = digests.get(path).copied();
+    let right = |claim: &Claim<'_>| match (there.get(path), digest) {
+        (Some(There::File { size }), Some(Some(found))) => {
+            *size == claim.file.size && found == claim.file.sha256
+        }
+        _ => false,
+    };
+    let somebodys = claims.iter().any(right);
+    for claim in claims {
+        if right(claim) {
+            if let Some(count) = intact.get_mut(claim.by) {
+                *count += 1;
+            }
+            continue;
+        }
+        let what = match there.get(path) {
+            // Another run's file has taken the place.
+            _ if somebodys => What::Missing,
+            Some(There::File { size }) => match digest {
+                Some(None) => What::Unreadable,
+                digest => What::Differs {
+                    size: claim.file.size,
+                    found_size: *size,
+                    sha256: claim.file.sha256,
+                    found_sha256: digest.flatten(),
+                },
+            },
+            Some(There::Other) => What::NotAFile,
+            Some(There::Unreadable) => What::Unreadable,
+            None => absent(path, there),
+        };
+        findings.push(Finding {
+            path: path.to_owned(),
+            run_id: Some(claim.run.clone()),
+            what,
+        });
+    }
+}
+
+/// A file that the listing did not come upon: not there, or behind a folder that cannot be listed, or
+/// a folder itself.
+fn absent(path: &str, there: &BTreeMap<String, There>) -> What {
+    let mut above = path;
+    while let Some((folder, _)) = above.rsplit_once('/') {
+        if there.get(folder) == Some(&There::Unreadable) {
+            return What::Unreadable;
+        }
+        above = folder;
+    }
+    let below = format!("{path}/");
+    let folder = there
+        .range(below.clone()..)
+        .next()
+        .is_some_and(|(next, _)| next.starts_with(&below));
+    if folder { What::NotAFile } else { What::Missing }
+}

@@ -1,0 +1,115 @@
+//! Finding the receipts that a folder is held against.
+
+use std::path::Path;
+
+use threadline_contract::{
+    Code, Fault, MAX_RECEIPT_BYTES, Receipt,
+    scope::{NOTES, segment},
+};
+use threadline_files::{FileKind, Reason, Root, atomic};
+
+use super::{Refused, VerifyOptions};
+use crate::{Error, receipt::RECEIPT};
+
+/// Receipts, and those that are none.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub receipts: Vec<Sourced>,
+    pub refused: Vec<Refused>,
+    /// Run folders among the notes, with or without a receipt.
+    pub folders: Vec<String>,
+}
+
+/// A receipt, and where its run's earlier files would lie.
+#[derive(Debug)]
+pub(super) struct Sourced {
+    pub receipt: Receipt,
+    pub folder: Option<String>,
+}
+
+pub(super) fn receipts(root: &Root, options: &VerifyOptions) -> Result<Found, Error> {
+    let mut found = if options.receipts.is_empty() {
+        in_folder(root)?
+    } else {
+        let read = options.receipts.iter().map(|path| given(path));
+        Found {
+            receipts: read.collect::<Result<_, _>>()?,
+            ..Found::default()
+        }
+    };
+    if let Some(run) = &options.run {
+        found.receipts.retain(|r| r.receipt.run_id == *run);
+        found.folders.clear();
+        let own = format!("{}/{RECEIPT}", run_folder(&segment(run.as_str())));
+        found.refused.retain(|r| r.path == own);
+    }
+    if found.receipts.is_empty() && found.refused.is_empty() {
+        return Err(Error::NoReceipt {
+            folder: root.path().display().to_string(),
+        });
+    }
+    Ok(found)
+}
+
+/// Where our notes about a run lie in a synced folder.
+pub(super) fn run_folder(name: &str) -> String {
+    format!("{NOTES}/runs/{name}")
+}
+
+fn given(path: &Path) -> Result<Sourced, Error> {
+    let bytes = atomic::read_limited(path, MAX_RECEIPT_BYTES).map_err(|e| match e.reason() {
+        Reason::NotFound => Error::NoReceipt {
+            folder: path.display().to_string(),
+        },
+        Reason::TooLarge => Error::BadReceipt(threadline_contract::BadReceipt::TooLarge),
+        _ => e.into(),
+    })?;
+    Ok(Sourced {
+        receipt: Receipt::from_bytes(&bytes)?,
+        folder: None,
+    })
+}
+
+fn in_folder(root: &Root) -> Result<Found, Error> {
+    let mut found = Found::default();
+    let runs = format!("{NOTES}/runs");
+    let entries = match root.entries(&runs) {
+        Ok(entries) => entries,
+        Err(e) if e.reason() == Reason::NotFound => return Ok(found),
+        Err(e) => return Err(Error::folder(e, &runs)),
+    };
+    for entry in entries {
+        let (Some(name), FileKind::Dir) = (entry.name.to_str(), entry.kind) else {
+            continue;
+        };
+        let folder = run_folder(name);
+        let path = format!("{folder}/{RECEIPT}");
+        found.folders.push(folder.clone());
+        let fault = match root.read_limited(&path, MAX_RECEIPT_BYTES) {
+            Ok(bytes) => match Receipt::from_bytes(&bytes) {
+                // One that was put into another run's folder would be held against its files.
+                Ok(receipt) if segment(receipt.run_id.as_str()) != name => Fault::new(
+                    Code::ReceiptInvalid,
+                    format!("The receipt is of another run ({}).", receipt.run_id),
+                ),
+                Ok(receipt) => {
+                    let folder = Some(folder);
+                    found.receipts.push(Sourced { receipt, folder });
+                    continue;
+                }
+                Err(bad) => bad.into(),
+            },
+            Err(e) if e.reason() == Reason::NotFound => continue,
+            Err(e) => Fault::new(
+                Code::ReceiptInvalid,
+                format!("The receipt cannot be read ({e})."),
+            ),
+        };
+        found.refused.push(Refused {
+            path,
+            code: fault.code,
+            why: fault.message,
+        });
+    }
+    Ok(found)
+}
