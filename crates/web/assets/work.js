@@ -41,6 +41,8 @@ function take(all, update, id) {
   if (update.queue) run.queue = update.message;
   else if (update.event !== 'task.cancel_requested') run.queue = undefined;
   if (update.event === 'delta') run.text += update.text ?? '';
+  // Half a message was cut off and is said anew. Of a run whose beginning was not read, only what comes now is known.
+  if (update.event === 'delta.reset') run.text = run.whole ? [...run.text].slice(0, update.keep ?? 0).join('') : '';
   if (update.step) run.items.set(`s${update.step.stepId}`, { step: update.step, at: run.items.get(`s${update.step.stepId}`)?.at ?? update.at });
   if (update.event === 'task.note') run.items.set(`n${id}`, { note: update.message });
   if (update.question) run.items.set(`q${update.question.questionId}`, { question: update.question });

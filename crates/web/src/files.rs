@@ -33,6 +33,9 @@ const SEALED: &str = "sandbox; default-src 'none'; img-src 'self' data:; media-s
 const PDF: &str = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; \
      frame-ancestors 'self'";
 
+/// Says that a file was edited since it was verified.
+const CHANGED: HeaderName = HeaderName::from_static("threadline-changed");
+
 #[derive(Deserialize)]
 pub(crate) struct How {
     download: Option<String>,
@@ -115,6 +118,10 @@ async fn respond(found: Found, download: bool, headers: &HeaderMap) -> Result<Re
         .header(header::CACHE_CONTROL, "private, no-cache")
         .header(header::REFERRER_POLICY, "no-referrer")
         .header(same_origin, "same-origin");
+    if found.synced.changed {
+        // These are not the bytes that were verified when they came home.
+        response = response.header(CHANGED, "true");
+    }
     if status == StatusCode::PARTIAL_CONTENT {
         let range = format!("bytes {first}-{}/{}", first + len - 1, found.size);
         response = response.header(header::CONTENT_RANGE, range);

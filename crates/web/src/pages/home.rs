@@ -170,7 +170,7 @@ fn broken(thread: &Summary) -> Markup {
             }
             div.buttons {
                 (act(api::RETRY, &thread.name, "/", "button", "Retry"))
-                a.button href=(urls::thread(&thread.name)) { "See what happened" }
+                a.button href=(urls::thread(&thread.name)) { "Open" }
                 (act(api::ARCHIVE, &thread.name, "/", "button quiet", "Archive"))
             }
         }

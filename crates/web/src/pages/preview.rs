@@ -147,11 +147,18 @@ async fn text(found: Found) -> Result<(String, bool), Fault> {
 
 fn rows(text: &str, separator: char, cut: bool) -> Markup {
     let table = table::read(text, separator);
-    let class = |cell: &str| cell.trim().parse::<f64>().is_ok().then_some("num");
+    let is_number = |cell: &str| cell.trim().parse::<f64>().is_ok();
+    let class = |cell: &str| is_number(cell).then_some("num");
+    // The head of a column of numbers stands above them.
+    let head = |n: usize| {
+        let mut column = table.rows.iter().filter_map(|row| row.get(n)).peekable();
+        let numbers = column.peek().is_some() && column.all(|cell| is_number(cell));
+        numbers.then_some("num")
+    };
     html! {
         div.scroll tabindex="0" role="region" aria-label="Table" {
             table {
-                thead { tr { @for cell in &table.head { th scope="col" { (cell) } } } }
+                thead { tr { @for (n, cell) in table.head.iter().enumerate() { th scope="col" class=[head(n)] { (cell) } } } }
                 tbody {
                     @for row in &table.rows {
                         tr { @for cell in row { td class=[class(cell)] { (cell) } } }

@@ -302,7 +302,7 @@ async fn previews_show_files_and_nothing_runs() {
     assert!(
         shown("t.csv")
             .await
-            .contains("<tr><td>&lt;i&gt;</td><td class=\"num\">2</td></tr>")
+            .contains("<th scope=\"col\">a</th><th scope=\"col\" class=\"num\">b</th></tr></thead><tbody><tr><td>&lt;i&gt;</td><td class=\"num\">2</td></tr>")
     );
     let long = shown("long.txt").await;
     assert!(long.len() < 280 << 10 && long.contains("Only the beginning is shown"));
@@ -318,11 +318,15 @@ async fn a_file_that_was_changed_here_is_not_called_verified() {
     let page = async || world.get("/threads/rivers/files/a.md").await.body;
     let verified = "verified <code>";
     assert!(page().await.contains(verified));
-    std::fs::write(
-        home.path().join(".xworkmate/threads/rivers/a.md"),
-        "# changed",
-    )
-    .unwrap();
+    let served = async || world.get("/app/files/rivers/a.md").await;
+    assert!(!served().await.headers.contains_key("threadline-changed"));
+    // Of the same length: only the bytes tell.
+    std::fs::write(home.path().join(".xworkmate/threads/rivers/a.md"), "# b").unwrap();
+    let served = served().await;
+    assert_eq!(
+        (served.body.as_str(), served.header("threadline-changed")),
+        ("# b", "true")
+    );
     let changed = page().await;
     assert!(
         changed.contains("changed since it was verified") && !changed.contains(verified),
