@@ -105,7 +105,7 @@ async fn one_long_line(world: &mut World, bytes: usize) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     world.config.model.as_mut().unwrap().url =
-        format!("http://{}/v1", listener.local_addr().unwrap());
+        format!("http://{}/v1/", listener.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             tokio::spawn(async move {
