@@ -31,7 +31,7 @@ pub(crate) struct Cli {
 /// What every command takes.
 #[derive(Debug, Args)]
 pub(crate) struct Everywhere {
-    /// Machine-readable output: one JSON object, or one per line for run, watch, retry and sync
+    /// Print JSON: one object, or one per line for run, watch, retry and sync
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
     /// The data folder
@@ -148,20 +148,19 @@ pub(crate) struct Run {
     /// Copy the verified files there as well
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// What must come back, as a path or pattern; without it the run counts as not delivered (exit
-    /// code 3)
+    /// What must come back, as a path or pattern; else the run is not delivered (exit code 3)
     #[arg(long, value_name = "GLOB")]
     pub(crate) expect: Vec<String>,
     /// Let the agent work in this folder of yours (new threads only)
     #[arg(long = "in", value_name = "DIR")]
     pub(crate) work_in: Option<PathBuf>,
-    /// Begin a new session under the thread, which knows nothing of what was said before
+    /// Start a new session under the thread, which knows nothing of what was said before
     #[arg(long, requires = "thread")]
     pub(crate) new_session: bool,
     /// Do not wait: the run goes on in the background
     #[arg(long, short, conflicts_with = "out")]
     pub(crate) detach: bool,
-    /// Use another bridge (new threads only); its token comes from THREADLINE_BRIDGE_TOKEN
+    /// Use another bridge (new threads only); its token is in THREADLINE_BRIDGE_TOKEN
     #[arg(long, value_name = "URL", conflicts_with = "thread")]
     pub(crate) bridge: Option<String>,
 }
@@ -198,7 +197,7 @@ pub(crate) struct Answer {
 pub(crate) struct Retry {
     /// Its name, the beginning of it, or its key
     pub(crate) thread: String,
-    /// Begin a new session, which knows nothing of what was said before
+    /// Start a new session, which knows nothing of what was said before
     #[arg(long)]
     pub(crate) new_session: bool,
     /// Do not wait: the run goes on in the background

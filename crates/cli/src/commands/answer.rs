@@ -24,19 +24,15 @@ pub(super) async fn answer(context: &Context, args: Answer) -> Result<Exit, Faul
         args.question.as_deref(),
         args.answer.as_deref(),
     );
-    let found = match (found, args.question.as_deref()) {
-        (Err(fault), Some(target)) if fault.code == Code::QuestionNotFound => {
-            return Err(nothing_asked(&client, target).await?.unwrap_or(fault));
-        }
-        // One word, and one question: unless the word is the name of a thread that asks nothing.
-        (Ok(Meant::One(_, Some(text))), Some(target)) if args.answer.is_none() => {
-            match nothing_asked(&client, target).await? {
-                Some(fault) if fault.code == Code::QuestionNotFound => return Err(fault),
-                _ => meant(&asked.questions, Some(text), None),
-            }
-        }
-        (found, _) => found,
-    };
+    let unknown = matches!(&found, Err(fault) if fault.code == Code::QuestionNotFound);
+    // One word, and one question: unless the word is the name of a thread that asks nothing.
+    let by_word = args.answer.is_none() && matches!(found, Ok(Meant::One(_, Some(_))));
+    if let Some(target) = args.question.as_deref().filter(|_| unknown || by_word)
+        && let Some(fault) = nothing_asked(&client, target).await?
+        && (unknown || fault.code == Code::QuestionNotFound)
+    {
+        return Err(fault);
+    }
     let (question, text) = match found? {
         Meant::All => {
             context.print(&asked, || match asked.questions.is_empty() {

@@ -199,12 +199,12 @@ pub(crate) fn error(fault: &Fault, to: Terminal) -> String {
         ),
         _ => (first, None),
     };
-    let code = to.dim(&format!("[{}]", fault.code));
-    let mut out = format!(
-        "{} {} {code}\n",
-        to.bad("error:"),
-        hanging(said.trim_end(), broken_at(to), 2)
-    );
+    let (label, code) = ("error:", format!("[{}]", fault.code));
+    let text = format!("{label} {} {code}", said.trim_end());
+    let text = hanging(&text, broken_at(to), 2);
+    // Painted only now: a colour takes no room.
+    let text = text.replacen(label, &to.bad(label), 1);
+    let mut out = format!("{}\n", text.replace(&code, &to.dim(&code)));
     for text in rest.lines().filter(|l| !l.trim().is_empty()) {
         let indent = text.chars().take_while(|c| *c == ' ').count();
         let text = hanging(text.trim(), broken_at(to), indent + 2);

@@ -242,3 +242,26 @@ fn a_file_that_is_not_what_was_verified_says_so() {
         "! notes.md   2.1 kB  changed or removed since\n✓ a             1 B  abababababab\n"
     );
 }
+
+#[test]
+fn an_error_fits_the_terminal() {
+    let to = Terminal {
+        person: true,
+        color: false,
+        width: 40,
+    };
+    let fault = Fault::new(
+        Code::WorkdirNotAllowed,
+        "--in: /usr cannot be worked in: it is somewhere else.",
+    );
+    assert_eq!(
+        error(&fault, to),
+        "\
+error: --in: /usr cannot be worked in:
+  it is somewhere else.
+  [WORKDIR_NOT_ALLOWED]
+  Choose another folder, or add one
+  above it to `work_roots`.
+"
+    );
+}

@@ -1,10 +1,12 @@
 //! Threads and questions as lists.
 
+use std::collections::BTreeSet;
+
 use jiff::tz::TimeZone;
 use threadline_app::api::{AskedQuestion, Summary, ThreadView};
 use threadline_contract::{
-    Millis, Question, QuestionState,
-    thread::{Lifecycle, Role},
+    Millis, Question, QuestionState, RunId,
+    thread::{ContextState, Lifecycle, Message, Role},
 };
 
 use super::{
@@ -113,29 +115,7 @@ pub(crate) fn thread(
             to.path(folder, home)
         ));
     }
-    // Questions stand where they ended, between what was said before and after.
-    let mut closed = t.context_state.closed_questions.iter().peekable();
-    for message in &t.context_state.messages {
-        let before = |q: &&Question| q.closed_at.unwrap_or(q.asked_at) <= message.timestamp_ms;
-        while let Some(question) = closed.next_if(before) {
-            out.push_str(&answered(question, to));
-        }
-        let who = match message.role {
-            Role::User => to.bold("You"),
-            Role::Assistant if message.error => to.bad("Error"),
-            Role::Assistant => to.bold("Answer"),
-        };
-        let mut when = vec![ago(now, message.timestamp_ms, zone)];
-        when.extend(message.state.and_then(turn).map(str::to_owned));
-        out.push_str(&format!(
-            "\n{who}  {}\n{}\n",
-            to.dim(&when.join(" · ")),
-            told(message.text.trim_end(), to)
-        ));
-    }
-    for question in closed {
-        out.push_str(&answered(question, to));
-    }
+    out.push_str(&transcript(&t.context_state, now, zone, to));
     for question in &view.questions {
         out.push_str(&format!(
             "\n{}{}",
@@ -146,6 +126,55 @@ pub(crate) fn thread(
     out.push('\n');
     out.push_str(&summary(view, &Given::default(), to, home));
     out
+}
+
+/// What was said, turn by turn: what the user asked for, what the run asked back, what it answered. A
+/// turn that was asked for while another one ran is told after that one's answer.
+fn transcript(context: &ContextState, now: Millis, zone: &TimeZone, to: Terminal) -> String {
+    let runs: BTreeSet<&RunId> = context
+        .messages
+        .iter()
+        .filter(|m| m.role == Role::User)
+        .filter_map(|m| m.run_id.as_ref())
+        .collect();
+    let mut out = String::new();
+    for message in &context.messages {
+        let run = message.run_id.as_ref().filter(|run| runs.contains(run));
+        match (message.role, run) {
+            (Role::Assistant, Some(_)) => {}
+            (_, None) => out.push_str(&said(message, now, zone, to)),
+            (Role::User, Some(run)) => {
+                out.push_str(&said(message, now, zone, to));
+                let asked = context.closed_questions.iter();
+                for question in asked.filter(|q| q.run_id == *run) {
+                    out.push_str(&answered(question, to));
+                }
+                let answers = context
+                    .messages
+                    .iter()
+                    .filter(|m| m.role == Role::Assistant);
+                for answer in answers.filter(|m| m.run_id.as_ref() == Some(run)) {
+                    out.push_str(&said(answer, now, zone, to));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn said(message: &Message, now: Millis, zone: &TimeZone, to: Terminal) -> String {
+    let who = match message.role {
+        Role::User => to.bold("You"),
+        Role::Assistant if message.error => to.bad("Error"),
+        Role::Assistant => to.bold("Answer"),
+    };
+    let mut when = vec![ago(now, message.timestamp_ms, zone)];
+    when.extend(message.state.and_then(turn).map(str::to_owned));
+    format!(
+        "\n{who}  {}\n{}\n",
+        to.dim(&when.join(" · ")),
+        told(message.text.trim_end(), to)
+    )
 }
 
 /// What somebody said, broken between words where a person reads it.

@@ -2,11 +2,11 @@ use jiff::tz::TimeZone;
 use pretty_assertions::assert_eq;
 use threadline_contract::{
     Answer, ResultCode,
-    thread::{Lifecycle, Message, SyncStatus, TurnState},
+    thread::{SyncStatus, TurnState},
 };
 
 use super::*;
-use crate::screen::fixtures::{file, message, question, thread as record, view};
+use crate::screen::fixtures::{file, message, question, run, thread as record, view};
 
 const NOW: Millis = Millis(301_000);
 
@@ -161,12 +161,19 @@ fn every_turn_says_what_became_of_it_and_every_question_how_it_ended() {
     let mut record = record();
     record.lifecycle_state.status = Lifecycle::Archived;
     record.context_state.messages = vec![
-        turn("one", 1_000, TurnState::Done),
         Message {
-            timestamp_ms: Millis(3_000),
+            run_id: Some(run("r1")),
+            ..turn("one", 1_000, TurnState::Done)
+        },
+        Message {
+            run_id: Some(run("r2")),
+            ..turn("two", 4_000, TurnState::Cancelled)
+        },
+        Message {
+            timestamp_ms: Millis(5_000),
+            run_id: Some(run("r1")),
             ..message(Role::Assistant, "Done.")
         },
-        turn("two", 4_000, TurnState::Cancelled),
         turn("three", 5_000, TurnState::Dropped),
         turn("four", 6_000, TurnState::Queued),
     ];
@@ -176,6 +183,7 @@ fn every_turn_says_what_became_of_it_and_every_question_how_it_ended() {
     asked.closed_at = Some(Millis(2_000));
     let mut withdrawn = question("q-2");
     withdrawn.state = QuestionState::Withdrawn;
+    withdrawn.run_id = run("r2");
     withdrawn.closed_at = Some(Millis(7_000));
     record.context_state.closed_questions = vec![asked, withdrawn];
     let want = "\
@@ -193,14 +201,14 @@ Done.
 You  4 min ago · cancelled
 two
 
+? Which colour?
+  The question was withdrawn.
+
 You  4 min ago · dropped before it ran
 three
 
 You  4 min ago · waits
 four
-
-? Which colour?
-  The question was withdrawn.
 
 No files.
 
