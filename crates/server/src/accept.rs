@@ -3,15 +3,13 @@
 
 use std::{io, time::Duration};
 
-use axum::Router;
 use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
+
+use crate::Door;
 
 /// How long connections may take to finish once the server stops.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -22,12 +20,12 @@ const BUFFER: usize = 8 << 10;
 
 /// Serves until `stop`, then lets open requests finish. Given its socket and its stop signal, so
 /// that tests need to guess neither.
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+pub async fn serve(listener: TcpListener, door: Door, stop: CancellationToken) {
     let connections = TaskTracker::new();
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((socket, _)) => {
-                connections.spawn(connection(socket, router.clone(), stop.clone()));
+                connections.spawn(connection(socket, door.clone(), stop.clone()));
             }
             Err(e) => {
                 // Out of descriptors or a connection that died in the queue: neither ends the server.
@@ -51,16 +49,15 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
     }
 }
 
-async fn connection(socket: TcpStream, router: Router, stop: CancellationToken) {
+async fn connection(socket: TcpStream, door: Door, stop: CancellationToken) {
     if let Err(e) = socket.set_nodelay(true) {
         debug!(error = %e, "TCP_NODELAY could not be set");
     }
-    let service = TowerToHyperService::new(router);
     let connection = http1::Builder::new()
         .max_buf_size(BUFFER)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(socket), service);
+        .serve_connection(TokioIo::new(socket), door);
     let mut connection = std::pin::pin!(connection);
     let result = tokio::select! {
         result = connection.as_mut() => result,

@@ -71,29 +71,45 @@ impl Gate {
 
     /// The layer itself, for `axum::middleware::from_fn_with_state`.
     pub async fn check(State(gate): State<Self>, mut request: Request, next: Next) -> Response {
-        let origin = match gate.origin(request.headers()) {
-            Ok(origin) => origin,
-            Err(fault) => return Refusal(fault).into_response(),
-        };
+        let (method, path) = (request.method(), request.uri().path());
+        match gate.pass(method, path, request.headers()).await {
+            Ok(mut pass) => {
+                if let Some(caller) = pass.caller.take() {
+                    request.extensions_mut().insert(caller);
+                }
+                pass.marked(next.run(request).await)
+            }
+            Err(answer) => answer,
+        }
+    }
+
+    /// Lets a request in, or answers it here.
+    pub(crate) async fn pass(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<Pass, Response> {
+        let origin = self
+            .origin(headers)
+            .map_err(|fault| Refusal(fault).into_response())?;
         let cross = match &origin {
             Origin::Allowed(value) => Some(value.clone()),
             Origin::None | Origin::Ours => None,
         };
-        if request.method() == Method::OPTIONS && cross.is_some() {
-            return with_cors(StatusCode::NO_CONTENT.into_response(), cross);
+        let mut pass = Pass {
+            caller: None,
+            cross,
+        };
+        if *method == Method::OPTIONS && pass.cross.is_some() {
+            return Err(pass.marked(StatusCode::NO_CONTENT.into_response()));
         }
-        let open = gate.is_open(request.uri().path());
-        match gate
-            .caller(request.headers(), request.method(), &origin)
-            .await
-        {
-            Ok(caller) => {
-                request.extensions_mut().insert(caller);
-            }
-            Err(_) if open => {}
-            Err(fault) => return with_cors(Refusal(fault).into_response(), cross),
+        match self.caller(headers, method, &origin).await {
+            Ok(caller) => pass.caller = Some(caller),
+            Err(_) if self.is_open(path) => {}
+            Err(fault) => return Err(pass.marked(Refusal(fault).into_response())),
         }
-        with_cors(next.run(request).await, cross)
+        Ok(pass)
     }
 
     fn is_open(&self, path: &str) -> bool {
@@ -161,7 +177,10 @@ impl Gate {
             Some((name, port)) if port.parse::<u16>().is_ok() => name,
             _ => host,
         };
-        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        let bare = name
+            .strip_prefix('[')
+            .and_then(|n| n.strip_suffix(']'))
+            .unwrap_or(name);
         let named = |url: &str| {
             url.split("://")
                 .last()
@@ -170,7 +189,7 @@ impl Gate {
                 .next()
                 .is_some_and(|h| h.eq_ignore_ascii_case(name))
         };
-        bare.eq_ignore_ascii_case("localhost")
+        name.eq_ignore_ascii_case("localhost")
             || bare.parse::<IpAddr>().is_ok()
             || named(&self.0.config.listen)
             || self.0.config.public_url.as_deref().is_some_and(named)
@@ -282,19 +301,30 @@ fn cookie_counts(headers: &HeaderMap, method: &Method, origin: &Origin) -> bool 
     }
 }
 
-fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
-    if let Some(origin) = origin {
-        let headers = response.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(header::VARY, HeaderValue::from_static("Origin"));
-        headers.insert(
-            header::ACCESS_CONTROL_ALLOW_METHODS,
-            HeaderValue::from_static("GET, POST, OPTIONS"),
-        );
-        headers.insert(
-            header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("authorization, content-type, last-event-id"),
-        );
+/// What the gate found out about a request that it let in.
+pub(crate) struct Pass {
+    /// Who calls; nobody where the path is open to all.
+    pub(crate) caller: Option<Caller>,
+    /// The other origin that may read the answer.
+    cross: Option<HeaderValue>,
+}
+
+impl Pass {
+    /// The answer, with what a browser needs to show it to the page of another origin.
+    pub(crate) fn marked(self, mut response: Response) -> Response {
+        if let Some(origin) = self.cross {
+            let headers = response.headers_mut();
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+            headers.insert(
+                header::ACCESS_CONTROL_ALLOW_METHODS,
+                HeaderValue::from_static("GET, POST, OPTIONS"),
+            );
+            headers.insert(
+                header::ACCESS_CONTROL_ALLOW_HEADERS,
+                HeaderValue::from_static("authorization, content-type, last-event-id"),
+            );
+        }
+        response
     }
-    response
 }

@@ -4,9 +4,11 @@
 //! them, in [`gate`].
 
 mod accept;
+mod activity;
 mod answer;
 pub mod body;
 mod dispatch;
+mod door;
 mod download;
 mod events;
 pub mod gate;
@@ -23,8 +25,10 @@ use threadline_engine::Engine;
 use tokio_util::sync::CancellationToken;
 
 pub use accept::serve;
+pub use activity::Activity;
 pub use answer::Refusal;
 pub use body::BODY_BYTES;
+pub use door::Door;
 pub use gate::{Gate, GateConfig};
 pub use sse::{SSE, stream_of};
 
@@ -37,10 +41,9 @@ pub struct Bridge {
     pub stop: CancellationToken,
 }
 
-/// The bridge's routes. The gate must be laid over them.
+/// The bridge's routes beside its entry, which the [`Door`] holds. The gate must be laid over them.
 pub fn router(bridge: Bridge) -> Router {
     Router::new()
-        .route("/acp/rpc", any(rpc::handle))
         .route("/acp/events", get(events::handle))
         .route("/acp/events/whole", get(events::whole))
         .route("/artifacts/openclaw/download", get(download::handle))

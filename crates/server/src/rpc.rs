@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension,
-    extract::{Request as HttpRequest, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, Request as HttpRequest, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use hyper::body::Incoming;
 use serde_json::{Value, json, value::RawValue};
 use threadline_contract::{
     Fault, Millis, method,
@@ -25,9 +24,9 @@ use crate::{
 };
 
 pub(crate) async fn handle(
-    State(bridge): State<Bridge>,
-    Extension(caller): Extension<Caller>,
-    request: HttpRequest,
+    bridge: &Bridge,
+    caller: &Caller,
+    request: HttpRequest<Incoming>,
 ) -> Response {
     let (headers, request) = match body::request(request).await {
         Ok(read) => read,
@@ -38,9 +37,9 @@ pub(crate) async fn handle(
     // The larger futures are boxed, so that every small request does not pay for their size.
     let outcome = match request.method.as_str() {
         method::START | method::MESSAGE => {
-            Box::pin(turn(&bridge, &caller, request, &headers, streams)).await
+            Box::pin(turn(bridge, caller, request, &headers, streams)).await
         }
-        _ => Box::pin(dispatch(&bridge.engine, &caller, request))
+        _ => Box::pin(dispatch(&bridge.engine, caller, request))
             .await
             .map(Answer::Result),
     };

@@ -4,8 +4,8 @@ use std::{convert::Infallible, time::Duration};
 
 use axum::{
     body::Body,
-    http::header,
-    response::{IntoResponse, Response},
+    http::{HeaderMap, HeaderValue, header},
+    response::Response,
 };
 use bytes::Bytes;
 use futures_util::{Stream, stream};
@@ -125,13 +125,14 @@ async fn heard(feed: &mut Feed, stop: &CancellationToken) -> Heard {
 /// A response whose body is a stream of ready-made frames.
 pub fn stream_of(frames: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     use futures_util::StreamExt as _;
-    let body = Body::from_stream(frames.map(Ok::<_, Infallible>));
-    let headers = [
-        (header::CONTENT_TYPE, SSE),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    (headers, body).into_response()
+    let mut response = Response::new(Body::from_stream(frames.map(Ok::<_, Infallible>)));
+    // No larger than needed: the connection keeps it for as long as the stream lives.
+    let mut headers = HeaderMap::with_capacity(3);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(SSE));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    *response.headers_mut() = headers;
+    response
 }
 
 fn unlogged(envelope: &Value) -> Bytes {

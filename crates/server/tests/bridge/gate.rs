@@ -67,6 +67,13 @@ async fn tokens_origins_hosts_and_cookies() {
         ask(&[bearer.clone(), ("host", format!("localhost:{port}"))]).await,
         "ok"
     );
+    for strange in ["[[[localhost]]", "[localhost]", "[127.0.0.1", "127.0.0.1]"] {
+        assert_eq!(
+            ask(&[bearer.clone(), ("host", format!("{strange}:{port}"))]).await,
+            "HOST_NOT_ALLOWED",
+            "{strange}"
+        );
+    }
     // A cookie counts only for our own page.
     let site = |s: &str| ("sec-fetch-site", s.to_owned());
     assert_eq!(ask(std::slice::from_ref(&cookie)).await, "UNAUTHORIZED");

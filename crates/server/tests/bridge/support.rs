@@ -13,7 +13,7 @@ use threadline_runtimes::{
     LaneSize, LocalWorkspace,
     builtin::{Builtin, BuiltinConfig, ModelConfig},
 };
-use threadline_server::{Bridge, Gate, GateConfig};
+use threadline_server::{Activity, Bridge, Door, Gate, GateConfig};
 use threadline_store::{NewToken, Store, StoreConfig};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -126,12 +126,14 @@ impl World {
             },
             engine.clone(),
         );
-        let router = threadline_server::router(Bridge {
+        let bridge = Bridge {
             engine: engine.clone(),
             stop: stop.clone(),
-        });
-        let router = threadline_server::gated(router, gate);
-        let served = tokio::spawn(threadline_server::serve(listener, router, stop.clone()));
+        };
+        let routes =
+            threadline_server::gated(threadline_server::router(bridge.clone()), gate.clone());
+        let door = Door::new(gate, bridge, routes, Activity::new());
+        let served = tokio::spawn(threadline_server::serve(listener, door, stop.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self {
             url: format!("http://{address}"),

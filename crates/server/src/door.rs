@@ -1,0 +1,121 @@
+//! What a connection meets: a count of who is there, then the gate, then the one public entry or
+//! the other routes.
+//!
+//! `/acp/rpc` does not go through the router. Every app calls it at every turn, and the router's
+//! layers would cost more than the rest of a small request.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use axum::{Router, body::Body, response::IntoResponse as _};
+use bytes::Bytes;
+use hyper::{
+    Request, Response,
+    body::{Frame, Incoming, SizeHint},
+    service::Service,
+};
+use hyper_util::service::TowerToHyperService;
+use threadline_contract::{Code, Fault};
+
+use crate::{
+    Bridge, Gate, Refusal,
+    activity::{Activity, Open},
+    rpc,
+};
+
+/// The one public entry.
+const ENTRY: &str = "/acp/rpc";
+
+/// Everything behind the socket. Cheap to clone.
+#[derive(Clone)]
+pub struct Door(Arc<Inner>);
+
+struct Inner {
+    gate: Gate,
+    bridge: Bridge,
+    routes: TowerToHyperService<Router>,
+    activity: Activity,
+}
+
+impl Door {
+    /// `routes` answers every path but `/acp/rpc` and has its own gate laid over it.
+    pub fn new(gate: Gate, bridge: Bridge, routes: Router, activity: Activity) -> Self {
+        Self(Arc::new(Inner {
+            gate,
+            bridge,
+            routes: TowerToHyperService::new(routes),
+            activity,
+        }))
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let Inner {
+            gate,
+            bridge,
+            routes,
+            ..
+        } = &*self.0;
+        if request.uri().path() != ENTRY {
+            let Ok(response) = routes.call(request.map(Body::new)).await;
+            return response;
+        }
+        let pass = match gate.pass(request.method(), ENTRY, request.headers()).await {
+            Ok(pass) => pass,
+            Err(answer) => return answer,
+        };
+        let response = match &pass.caller {
+            Some(caller) => rpc::handle(bridge, caller, request).await,
+            None => {
+                Refusal(Fault::new(Code::Unauthorized, Code::Unauthorized.advice())).into_response()
+            }
+        };
+        pass.marked(response)
+    }
+}
+
+impl Service<Request<Incoming>> for Door {
+    type Response = Response<Counted>;
+    type Error = Infallible;
+    /// Boxed, because hyper keeps room for it as long as the connection lives.
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let door = self.clone();
+        Box::pin(async move {
+            let open = door.0.activity.open();
+            let response = door.answer(request).await;
+            Ok(response.map(|body| Counted { body, _open: open }))
+        })
+    }
+}
+
+/// A body that holds the count up until it is gone.
+pub struct Counted {
+    body: Body,
+    _open: Open,
+}
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
