@@ -60,7 +60,8 @@ pub trait Runtime: Send + Sync + 'static {
         places: &'a Places,
     ) -> Pending<'a, Result<(), Fault>>;
 
-    /// Hands over the run's frames after number `after`, in order and without gaps, then its end.
+    /// Hands over the run's frames after number `after`, in order, then its end. What was handed over
+    /// before is not handed over again, also when a power cut took it from the runtime's own record.
     /// A run that was interrupted by our crash goes on. The channel is bounded: a slow reader
     /// loses nothing and fills no memory. A channel that closes without [`Signal::End`] means
     /// that the runtime cannot be heard; the registry is asked again later.

@@ -143,7 +143,7 @@ impl Runtime for Builtin {
 
     fn follow<'a>(&'a self, run: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>> {
         Box::pin(async move {
-            match self.runs.find(run, Want::Resume).await {
+            match self.runs.find(run, Want::Resume(after)).await {
                 Ok(Standing::Live(live)) => {
                     let bell = live.record.bell();
                     Ok(follow::follow(live.record.path().to_owned(), after, bell))
@@ -183,7 +183,7 @@ impl Runtime for Builtin {
 
     fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>> {
         Box::pin(async move {
-            let live = match self.runs.find(run, Want::Resume).await? {
+            let live = match self.runs.find(run, Want::Resume(0)).await? {
                 Standing::Live(live) => live,
                 Standing::Ended => return Ok(()),
                 Standing::NoRecord => match self.runs.cancel_ahead(run).await {
@@ -210,7 +210,7 @@ impl Runtime for Builtin {
     ) -> Pending<'a, Result<(), Fault>> {
         Box::pin(async move {
             let (question, answer) = (question.clone(), answer.map(str::to_owned));
-            match self.runs.find(run, Want::Resume).await? {
+            match self.runs.find(run, Want::Resume(0)).await? {
                 Standing::Live(live) => {
                     let take = move |past: &Past| take_answer(past, question, answer);
                     live.record.decide(Durability::Now, take).await

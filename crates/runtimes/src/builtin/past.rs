@@ -145,6 +145,15 @@ impl Past {
         }
     }
 
+    /// Frames up to this one were told. Where the journal has fewer, their numbers are not given again,
+    /// and whatever text they had was half a message: whole ones are always on the disk.
+    pub(super) fn told_until(&mut self, frame: i64) {
+        if frame > self.frames {
+            self.frames = frame;
+            self.shown = self.shown.max(self.whole + 1);
+        }
+    }
+
     fn show(&mut self, update: &Update, fact: Option<&Fact>) {
         match update {
             Update::Text(text) => self.shown += text.chars().count() as u64,

@@ -68,6 +68,11 @@ impl Record {
         look(&self.lock().past)
     }
 
+    /// Frames up to this one were handed over, also those that a power cut then took from the journal.
+    pub(super) fn told_until(&self, frame: i64) {
+        self.lock().past.told_until(frame);
+    }
+
     /// Writes one line.
     pub(super) async fn write(
         self: &Arc<Self>,

@@ -60,8 +60,8 @@ pub(super) enum Standing {
 pub(super) enum Want<'a> {
     /// Begin it if it never began, and let it go on.
     Begin(&'a TurnPlan, &'a Places),
-    /// Let it go on.
-    Resume,
+    /// Let it go on, after the last frame that was handed over.
+    Resume(i64),
 }
 
 impl Runs {
@@ -109,7 +109,7 @@ impl Runs {
         if past.ended.is_some() {
             return Ok(Standing::Ended);
         }
-        if past.begun.is_none() && matches!(want, Want::Resume) {
+        if past.begun.is_none() && matches!(want, Want::Resume(_)) {
             return Ok(Standing::NoRecord);
         }
         let place = Arc::clone(self.lock().entry(run.clone()).or_default());
@@ -135,6 +135,9 @@ impl Runs {
         record.look(|past| own(past, run))?;
         if record.look(|past| past.ended.is_some()) {
             return Err(NotOpened::Ended);
+        }
+        if let Want::Resume(told) = want {
+            record.told_until(told);
         }
         let resumed = record.look(|past| past.begun.is_some());
         if let Want::Begin(plan, places) = want

@@ -255,6 +255,34 @@ async fn an_edit_that_may_have_happened_is_not_made_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_power_cut_took_from_the_journal_is_neither_lost_nor_doubled() {
+    let world = World::with_model("no-usage").await;
+    let plan = plan(
+        "run-1",
+        "[[slow 60]] [[say one two three four five six seven]]",
+    );
+    let first = world.builtin();
+    drop(begin(&first, &plan).await);
+    let mut seen = Vec::new();
+    assert_eq!(live(&first, &plan, &mut seen, 3).await, None);
+    first.stop().await;
+    // Text is not synced one by one: its last lines were told, but never reached the disk.
+    let journal = world.journal(&plan);
+    let bytes = std::fs::read(&journal).unwrap();
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+    std::fs::write(&journal, lines[..2].concat()).unwrap();
+
+    let second = world.builtin();
+    let end = live(&second, &plan, &mut seen, usize::MAX).await;
+    assert_eq!(
+        end,
+        Some(completed("one two three four five six seven", &[]))
+    );
+    numbered_once(&seen);
+    assert_eq!(text(&seen), "one two three four five six seven");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_runtime_leaves_its_runs_to_the_next() {
     let world = World::with_model("no-usage").await;
     let plan = plan("run-1", "[[write a.md = x]] [[sleep 200]] [[say done]]");
