@@ -1,10 +1,12 @@
 //! `/threads`: all of them, last changed first; search, the archived ones, page by page.
 
+use std::collections::HashSet;
+
 use axum::extract::{Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
 use threadline_app::api::{self, List, ListParams, Problem, Summary};
-use threadline_contract::Fault;
+use threadline_contract::{AppThreadKey, Fault};
 
 use super::{Frame, Here, Unmade, icon, needs, problem};
 use crate::{Web, local::call, urls, words};
@@ -82,6 +84,7 @@ async fn find(web: &Web, wanted: &Wanted) -> Result<Shown, Fault> {
         next: None,
         problems: vec![],
     };
+    let asked = asked_for(web, wanted, before.as_deref()).await?;
     let mut looked = 0;
     loop {
         let limit = if words.is_empty() { PAGE } else { STRIDE };
@@ -94,9 +97,11 @@ async fn find(web: &Web, wanted: &Wanted) -> Result<Shown, Fault> {
         let list: List = call(&*web.app, api::LIST, params).await?;
         looked += list.threads.len();
         shown.problems = list.problems;
-        shown
-            .threads
-            .extend(list.threads.into_iter().filter(|t| matches(t, &words)));
+        shown.threads.extend(
+            list.threads
+                .into_iter()
+                .filter(|t| matches(t, &words) || asked.contains(&t.thread_id)),
+        );
         shown.next = list.next.clone();
         // A searched page may end up longer than others; none is cut in the middle.
         if words.is_empty()
@@ -108,6 +113,25 @@ async fn find(web: &Web, wanted: &Wanted) -> Result<Shown, Fault> {
         }
         before = list.next;
     }
+}
+
+/// The threads in which the words were said, which only the app can look up.
+async fn asked_for(
+    web: &Web,
+    wanted: &Wanted,
+    before: Option<&str>,
+) -> Result<HashSet<AppThreadKey>, Fault> {
+    if wanted.q.trim().is_empty() {
+        return Ok(HashSet::new());
+    }
+    let params = ListParams {
+        archived: wanted.archived(),
+        limit: Some(STRIDE),
+        before: before.map(str::to_owned),
+        text: Some(wanted.q.clone()),
+    };
+    let list: List = call(&*web.app, api::LIST, params).await?;
+    Ok(list.threads.into_iter().map(|t| t.thread_id).collect())
 }
 
 fn matches(thread: &Summary, words: &[String]) -> bool {
@@ -184,7 +208,7 @@ fn empty(wanted: &Wanted, more: bool) -> Markup {
                 p { b { "No thread has these words." } }
                 p.muted {
                     @if more { "Older ones were not looked through yet." }
-                    @else { "Titles, names, agents and states were searched." }
+                    @else { "Titles, names, agents, states and what was asked for were searched." }
                 }
                 a.button href=(Wanted::default().href(wanted.archived(), None)) { "Show all" }
             } @else if wanted.archived() {

@@ -95,6 +95,13 @@ async fn searching_looks_through_all_pages() {
             .body
             .contains("No thread has these words.")
     );
+    // What was asked for counts, too; only the app knows it.
+    app.says("app.list?mountain", json!({"threads": [summary("logo")]}));
+    let found = world.get("/threads?q=mountain").await.body;
+    assert!(
+        found.contains("href=\"/threads/logo\"")
+            && !found.contains("href=\"/threads/river-report\"")
+    );
     app.says("app.list", json!({"threads": [], "problems": [{"file": "threads/x.json", "message": "It ends in the middle.", "atMs": 0}]}));
     let empty = world.get("/threads").await.body;
     assert!(empty.contains("No threads yet.") && empty.contains("It ends in the middle."));

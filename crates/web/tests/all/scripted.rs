@@ -59,10 +59,17 @@ impl Local for Scripted {
     fn dispatch<'a>(&'a self, method: &'a str, params: Value) -> Pending<'a, Result<Value, Fault>> {
         let answers = self.answers.lock().unwrap();
         let thread = params["thread"].as_str().unwrap_or_default();
-        let answer = answers
-            .get(&format!("{method} {thread}"))
-            .or_else(|| answers.get(method))
-            .cloned();
+        let answer = match params["text"].as_str() {
+            // A search finds what is said for its words, and nothing otherwise.
+            Some(text) => answers
+                .get(&format!("{method}?{text}"))
+                .cloned()
+                .or_else(|| Some(Ok(json!({"threads": []})))),
+            None => answers
+                .get(&format!("{method} {thread}"))
+                .or_else(|| answers.get(method))
+                .cloned(),
+        };
         self.asked.lock().unwrap().push((method.to_owned(), params));
         let unknown = || {
             Err(Fault::new(
