@@ -1,22 +1,17 @@
 //! Copying into a run's scope what its turn provably wrote elsewhere.
 
-mod copy;
 mod plan;
 
 use threadline_contract::{ArtifactPath, RunId, SessionKey, Sha256};
-use threadline_files::{Access, Reason, Root};
 
-use self::{
-    copy::{Copier, Outcome},
-    plan::Plan,
-};
+use self::plan::Plan;
 use crate::{
-    Error, Evidence, MAX_FILE_BYTES, Omissions, WorkFolder, Workspace, diff::Diff, evidence::Named,
-    listing::Listing, skip::NOTES,
+    Error, Evidence, MAX_FILE_BYTES, Omissions, WorkFolder, Workspace,
+    copy::{Copier, Item, Other, Outcome, notes_of},
+    diff::Diff,
+    evidence::Named,
+    listing::Listing,
 };
-
-/// Where copies stand until they are whole. Beneath our notes, so that no export ever sees them.
-const STAGING: &str = "staging";
 
 /// Limits of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +31,7 @@ impl Default for CollectOptions {
 /// A file that was copied into the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Where it lies, in the work folder and in the scope alike.
+    /// Where it lies in the scope.
     pub path: ArtifactPath,
     /// How many bytes it has.
     pub size: u64,
@@ -52,10 +47,8 @@ pub struct Collected {
     /// How many files were in the scope already, byte for byte: from an earlier, interrupted
     /// collection, or because the agent wrote them to both places.
     pub already_present: u64,
-    /// Paths where the scope keeps what the agent itself put there: a newer file than the one in
-    /// the work folder, or something that no file can replace.
-    pub kept: Vec<ArtifactPath>,
-    /// What was not taken, and why.
+    /// What was not taken, and why. Where the scope keeps what the agent itself put there (a newer
+    /// file, or something that no file can replace), the reason is `name_taken`.
     pub omitted: Omissions,
     /// In a user's own folder: what else changed there.
     pub summary: Option<ChangeSummary>,
@@ -118,7 +111,7 @@ impl Workspace {
         options: &CollectOptions,
     ) -> Result<Collected, Error> {
         let (scope, scope_dir) = self.prepared(session, run)?;
-        let notes = scope_dir.open_dir(NOTES)?;
+        let notes = notes_of(&scope_dir)?;
         let _alone = notes.lock()?;
         let work = self.work(session, folder)?;
         let listing = Listing::open(&scope_dir, scope.as_str(), &work)?;
@@ -134,36 +127,32 @@ impl Workspace {
         let plan = Plan::make(&work, diff, named, &mut collected.omitted)?;
         collected.summary = plan.summary;
 
-        let staging = fresh_staging(&notes)?;
-        let copier = Copier {
-            work: &work.root,
-            scope: &scope_dir,
-            staging: &staging,
-            options,
-        };
-        for (path, outcome) in copier.copy_all(plan.take)? {
-            match outcome {
-                Outcome::Copied { size, sha256 } => {
-                    collected.copied.push(Copied { path, size, sha256 });
-                }
-                Outcome::Present => collected.already_present += 1,
-                Outcome::Kept => collected.kept.push(path),
-                Outcome::Omitted(reason) => collected.omitted.add(path.as_str(), reason),
-            }
+        let items: Vec<Item<'_>> = plan
+            .take
+            .into_iter()
+            .map(|path| Item {
+                source: &work.root,
+                from: path.as_str().to_owned(),
+                to: path,
+                other: Other::StaysIfNewer,
+            })
+            .collect();
+        let copier = Copier::new(&scope_dir, &notes, options.max_file_bytes)?;
+        let outcomes = copier.copy_all(&items)?;
+        for (item, outcome) in items.into_iter().zip(outcomes) {
+            collected.add(item.from, item.to, outcome);
         }
-        notes.remove_dir_all(STAGING)?;
         collected.omitted.named.sort();
         Ok(collected)
     }
 }
 
-/// An empty staging folder: what a killed collection left in it is of no use to anybody.
-fn fresh_staging(notes: &Root) -> Result<Root, Error> {
-    match notes.remove_dir_all(STAGING) {
-        Ok(()) => {}
-        Err(e) if e.reason() == Reason::NotFound => {}
-        Err(e) if e.reason() == Reason::Symlink => notes.remove_file(STAGING)?,
-        Err(e) => return Err(e.into()),
+impl Collected {
+    pub(crate) fn add(&mut self, shown: String, path: ArtifactPath, outcome: Outcome) {
+        match outcome {
+            Outcome::Copied { size, sha256 } => self.copied.push(Copied { path, size, sha256 }),
+            Outcome::Present => self.already_present += 1,
+            Outcome::Omitted(reason) => self.omitted.add(shown, reason),
+        }
     }
-    Ok(notes.create_dir_all(STAGING, Access::Private)?)
 }

@@ -1,6 +1,8 @@
 //! What can go wrong between a workspace and an artifact.
 
-use threadline_contract::{BadGlob, Code, Fault, scope::BadScope};
+use threadline_contract::{
+    BadGlob, BadReceipt, Code, Fault, plugin::WorkspaceSource, scope::BadScope,
+};
 use threadline_files::Reason;
 
 /// What can go wrong between a workspace and an artifact.
@@ -30,12 +32,47 @@ pub enum Error {
         /// The folder.
         folder: String,
     },
+    /// The folder that should be the workspace is not there.
+    #[error("the workspace `{}` is not there", folder.display())]
+    NoWorkspace {
+        /// The folder.
+        folder: std::path::PathBuf,
+        /// Who named it.
+        named_by: WorkspaceSource,
+    },
+    /// An expected folder that does not lie in the workspace.
+    #[error("the expected folder `{folder}` cannot be used: {why}")]
+    BadExpectedDir {
+        /// The folder as it was named.
+        folder: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The record of who took which file is damaged. It is left as it is: without it two runs could
+    /// get the same file.
+    #[error("the record of claimed files cannot be used ({0})")]
+    BadLedger(#[source] threadline_files::JournalError),
     /// The scope was never prepared for this session and run.
     #[error("`{scope}` was never prepared")]
     NotPrepared {
         /// The scope.
         scope: String,
     },
+    /// The scope was removed by retention; its tombstone and receipt stay.
+    #[error("`{scope}` was removed")]
+    Removed {
+        /// The scope.
+        scope: String,
+    },
+    /// Nothing says what a folder should hold.
+    #[error("`{folder}` has no receipt")]
+    NoReceipt {
+        /// The folder.
+        folder: String,
+    },
+    /// A receipt that cannot be used.
+    #[error("the receipt cannot be used: {0}")]
+    BadReceipt(#[from] BadReceipt),
     /// Nobody noted what the work folder looked like before the turn.
     #[error("`{scope}` has no listing from before the turn, so nothing can be told apart")]
     NotListed {
@@ -133,19 +170,29 @@ impl Error {
     /// The code from the one list.
     pub fn code(&self) -> Code {
         match self {
-            Self::Conflict { .. } => Code::Conflict,
-            Self::BadScope(_) | Self::BadCursor | Self::BadGlob(_) => Code::InvalidRequest,
+            Self::Conflict { .. } | Self::Removed { .. } => Code::Conflict,
+            Self::NoReceipt { .. } => Code::ReceiptMissing,
+            Self::BadReceipt(_) => Code::ReceiptInvalid,
+            Self::BadScope(_)
+            | Self::BadCursor
+            | Self::BadGlob(_)
+            | Self::BadExpectedDir { .. }
+            | Self::NoWorkspace {
+                named_by: WorkspaceSource::Params,
+                ..
+            } => Code::InvalidRequest,
             Self::NoWorkFolder { .. } => Code::WorkdirNotAllowed,
             Self::Escapes { .. }
+            | Self::NoWorkspace { .. }
             | Self::NotPrepared { .. }
             | Self::NotListed { .. }
             | Self::BadListing { .. } => Code::PrepareFailed,
-            Self::NotFound { .. } | Self::NotAFile { .. } | Self::SymlinkRejected { .. } => {
-                Code::ArtifactNotFound
-            }
+            Self::NotFound { .. } => Code::ArtifactNotFound,
+            Self::NotAFile { .. } => Code::NotAFile,
+            Self::SymlinkRejected { .. } => Code::SymlinkRejected,
             Self::Changed { .. } => Code::ArtifactChanged,
             Self::RangeInvalid { .. } => Code::RangeInvalid,
-            Self::BadKeys { .. } => Code::Internal,
+            Self::BadKeys { .. } | Self::BadLedger(_) => Code::Internal,
             Self::Io { .. } => Code::RuntimeReadFailed,
             Self::Files(e) => match e.reason() {
                 Reason::NoSpace => Code::StorageFull,
@@ -158,9 +205,9 @@ impl Error {
     /// A word that is finer than the code, where there is one.
     fn reason(&self) -> Option<&'static str> {
         match self {
-            Self::NotAFile { .. } => Some("not_a_file"),
-            Self::SymlinkRejected { .. } => Some("symlink_rejected"),
+            Self::NoWorkspace { .. } => Some("workspace_missing"),
             Self::NotPrepared { .. } => Some("scope_missing"),
+            Self::Removed { .. } => Some("scope_removed"),
             Self::NotListed { .. } | Self::BadListing { .. } => Some("listing_missing"),
             _ => None,
         }
@@ -171,7 +218,7 @@ impl From<Error> for Fault {
     fn from(e: Error) -> Self {
         let sentence = match &e {
             // A path of this machine goes to the log, not to a client.
-            Error::Files(_) | Error::BadKeys { .. } => {
+            Error::Files(_) | Error::BadKeys { .. } | Error::BadLedger(_) => {
                 tracing::warn!(error = %e, "A file could not be used: {e}");
                 e.code().advice().to_owned()
             }

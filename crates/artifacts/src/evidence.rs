@@ -96,7 +96,7 @@ fn inside(relative: &Path) -> Place {
 }
 
 /// Takes `.` and `..` out by their names. `None` if the path climbs out of where it begins.
-fn normal(path: &Path) -> Option<PathBuf> {
+pub(crate) fn normal(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

@@ -1,18 +1,21 @@
 //! Listing a scope: what a run delivers, in one fixed order, in pages.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use std::collections::HashSet;
+
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use threadline_contract::{
     Artifact, ArtifactPath, ArtifactScope, EmptyReason, OmitReason, RunId, SessionKey,
 };
-use threadline_files::{Root, Stamp, tree, walk::Found};
+use threadline_files::{Root, tree, walk::Found};
 
 use crate::{
-    Error, MAX_DEPTH, MAX_FILE_BYTES, Omissions, Workspace,
+    ConstraintGaps, Constraints, Error, MAX_DEPTH, MAX_FILE_BYTES, Omissions, Workspace,
     cache::Digests,
+    ignore::Ignore,
     measure,
     omissions::of_problem,
+    outputs::prepared_ns,
+    page::{self, Candidate},
     skip::{NOTES, exports_folder},
     verified::Verified,
 };
@@ -26,6 +29,23 @@ pub struct ExportOptions {
     pub cursor: Option<String>,
     /// Larger files are named, not listed.
     pub max_file_bytes: u64,
+    /// Files that did not change since then (milliseconds since 1970) are left out. Files of a
+    /// scope that was prepared later count as changed: they are the run's, whatever the clocks say.
+    pub since_ms: Option<i64>,
+    /// Types that are asked for: listed first, and what is missing is said.
+    pub constraints: Constraints,
+    /// Which rule made the scope's name.
+    pub style: ScopeStyle,
+}
+
+/// Which rule made a scope's name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScopeStyle {
+    /// Ours; the scope has its owner's stamp.
+    #[default]
+    Own,
+    /// The earlier plugin's, whose scopes have no stamp. Only read, when a caller names it.
+    Peer,
 }
 
 impl Default for ExportOptions {
@@ -34,6 +54,9 @@ impl Default for ExportOptions {
             max_files: 200,
             cursor: None,
             max_file_bytes: MAX_FILE_BYTES,
+            since_ms: None,
+            constraints: Constraints::default(),
+            style: ScopeStyle::Own,
         }
     }
 }
@@ -43,12 +66,15 @@ impl Default for ExportOptions {
 pub struct Export {
     /// The scope that they lie in.
     pub scope: ArtifactScope,
-    /// This page: the latest written first, those of one instant by the bytes of their paths.
+    /// This page: what was asked for first, then the latest written, those of one instant by the
+    /// bytes of their paths.
     pub artifacts: Vec<Artifact>,
     /// How many files the scope has to deliver, on all pages.
     pub total_candidates: u64,
     /// How many of them come after this page.
     pub remaining: u64,
+    /// How many bytes those have.
+    pub remaining_bytes: u64,
     /// Asks for the next page.
     pub next_cursor: Option<String>,
     /// What was seen and not listed. What the walk left out is told on the first page, what could
@@ -56,30 +82,10 @@ pub struct Export {
     pub omitted: Omissions,
     /// Why there is nothing at all.
     pub empty_reason: Option<EmptyReason>,
-}
-
-/// A file that can be delivered, not read yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Candidate {
-    pub path: ArtifactPath,
-    /// What it looked like when the walk came by.
-    pub stamp: Stamp,
-}
-
-impl Candidate {
-    /// Latest first, then by path. The time is the one of the bytes: collecting keeps it, so that
-    /// the order tells when the agent wrote, not when we copied.
-    fn key(&self) -> (std::cmp::Reverse<i64>, &str) {
-        (std::cmp::Reverse(self.stamp.mtime_ns), self.path.as_str())
-    }
-}
-
-/// Where a page ended. Names the scope, so that it cannot be used on another.
-#[derive(Serialize, Deserialize)]
-struct Cursor {
-    scope: String,
-    mtime: i64,
-    path: String,
+    /// What was asked for and is on no page.
+    pub gaps: ConstraintGaps,
+    /// Rules of the ignore file that have no effect.
+    pub warnings: Vec<String>,
 }
 
 impl Workspace {
@@ -90,21 +96,44 @@ impl Workspace {
         run: &RunId,
         options: &ExportOptions,
     ) -> Result<Export, Error> {
-        let (scope, dir) = self.scope(session, run)?;
+        let (scope, dir) = self.scope_in(options.style, session, run)?;
         let Some(dir) = dir else {
-            return Ok(nothing(scope, EmptyReason::ScopeMissing));
+            let removed = options.style == ScopeStyle::Own && self.is_removed(session, run)?;
+            let why = if removed {
+                EmptyReason::ScopeRemoved
+            } else {
+                EmptyReason::ScopeMissing
+            };
+            return Ok(Export {
+                gaps: options.constraints.gaps([].into_iter()),
+                ..nothing(scope, why)
+            });
         };
-        let digests = Digests::load(self, session, run);
-        let (all, walked) = candidates(&dir, options.max_file_bytes);
+        let own = options.style == ScopeStyle::Own;
+        // What the earlier plugin left has no notes of ours, and gets none.
+        let digests = if own {
+            Digests::load(self, session, run)
+        } else {
+            Digests::default()
+        };
+        let since_ns = match options.since_ms.map(|ms| ms.saturating_mul(1_000_000)) {
+            Some(since) if own => Some(since.min(prepared_ns(&dir)?)),
+            since => since,
+        };
+        let Listed {
+            all,
+            omitted: walked,
+            warnings,
+        } = candidates(&dir, options.max_file_bytes, since_ns, &options.constraints)?;
+        let asked = asked(options);
         let from = match &options.cursor {
             None => 0,
-            Some(text) => after(&all, text, &scope)?,
+            Some(text) => page::after(&all, text, &scope, &asked)?,
         };
         let rest = all.get(from..).unwrap_or_default();
-        let page = rest.get(..options.max_files.max(1)).unwrap_or(rest);
-        let remaining = (rest.len() - page.len()) as u64;
+        let (page, later) = rest.split_at(options.max_files.max(1).min(rest.len()));
         let next_cursor = match page.last() {
-            Some(last) if remaining > 0 => Some(cursor(last, &scope)?),
+            Some(last) if !later.is_empty() => Some(page::cursor(last, &scope, &asked)?),
             _ => None,
         };
         let mut omitted = if options.cursor.is_none() {
@@ -112,7 +141,7 @@ impl Workspace {
         } else {
             Omissions::default()
         };
-        let artifacts = read_all(
+        let (artifacts, failed) = read_all(
             &dir,
             page,
             options.max_file_bytes,
@@ -120,24 +149,26 @@ impl Workspace {
             &digests,
             &mut omitted,
         );
-        digests.keep(self, session, run, all.iter().map(|c| &c.stamp));
-        let empty_reason = match (
-            artifacts.is_empty() && from == 0 && remaining == 0,
-            omitted.total(),
-        ) {
-            (false, _) => None,
-            (true, 0) => Some(EmptyReason::ScopeEmpty),
-            (true, _) => Some(EmptyReason::AllOmitted),
-        };
-        let total_candidates = all.len() as u64;
+        if own {
+            digests.keep(self, session, run, all.iter().map(|c| &c.stamp));
+        }
+        let there = all
+            .iter()
+            .map(|c| &c.path)
+            .filter(|path| !failed.contains(*path));
+        let gaps = options.constraints.gaps(there.map(ArtifactPath::as_str));
+        let empty = artifacts.is_empty() && from == 0 && later.is_empty();
         Ok(Export {
             scope,
             artifacts,
-            total_candidates,
-            remaining,
+            total_candidates: all.len() as u64,
+            remaining: later.len() as u64,
+            remaining_bytes: later.iter().map(|c| c.stamp.size).sum(),
             next_cursor,
+            empty_reason: empty.then(|| why_empty(&omitted)),
             omitted,
-            empty_reason,
+            gaps,
+            warnings,
         })
     }
 
@@ -157,24 +188,79 @@ fn nothing(scope: ArtifactScope, why: EmptyReason) -> Export {
         artifacts: Vec::new(),
         total_candidates: 0,
         remaining: 0,
+        remaining_bytes: 0,
         next_cursor: None,
         omitted: Omissions::default(),
         empty_reason: Some(why),
+        gaps: ConstraintGaps::default(),
+        warnings: Vec::new(),
     }
 }
 
-/// Everything in a scope that can be delivered, in order, and what cannot.
-pub(crate) fn candidates(scope: &Root, max_file_bytes: u64) -> (Vec<Candidate>, Omissions) {
+fn why_empty(omitted: &Omissions) -> EmptyReason {
+    let mut reasons = omitted.counts.keys();
+    match (reasons.next(), reasons.next()) {
+        (None, _) => EmptyReason::ScopeEmpty,
+        (Some(OmitReason::Ignored), None) => EmptyReason::AllIgnored,
+        (Some(OmitReason::ChangedOutsideRun), None) => EmptyReason::FilteredSince,
+        _ => EmptyReason::AllOmitted,
+    }
+}
+
+/// What decides which files are listed and in which order, for a cursor.
+fn asked(options: &ExportOptions) -> String {
+    let style = if options.style == ScopeStyle::Own {
+        ""
+    } else {
+        "peer"
+    };
+    let since = options.since_ms.unwrap_or_default();
+    format!(
+        "{style}/{since}/{}/{}",
+        options.max_file_bytes,
+        options.constraints.text()
+    )
+}
+
+/// What a walk of a scope came to.
+pub(crate) struct Listed {
+    /// What can be delivered, in order.
+    pub all: Vec<Candidate>,
+    pub omitted: Omissions,
+    pub warnings: Vec<String>,
+}
+
+/// Everything in a scope that can be delivered, and what cannot.
+pub(crate) fn candidates(
+    scope: &Root,
+    max_file_bytes: u64,
+    since_ns: Option<i64>,
+    constraints: &Constraints,
+) -> Result<Listed, Error> {
+    let ignore = Ignore::of(scope)?;
     let mut omitted = Omissions::default();
     let tree = tree::list(scope, MAX_DEPTH, exports_folder);
     let mut all = Vec::with_capacity(tree.files.len());
     for (path, stamp) in tree.files {
-        if stamp.size > max_file_bytes {
-            omitted.add(path, OmitReason::TooLarge);
+        let reason = if ignore.matches(&path) {
+            Some(OmitReason::Ignored)
+        } else if stamp.size > max_file_bytes {
+            Some(OmitReason::TooLarge)
+        } else if since_ns.is_some_and(|since| stamp.changed_ns() < since) {
+            Some(OmitReason::ChangedOutsideRun)
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            omitted.add(path, reason);
             continue;
         }
         match ArtifactPath::new(path) {
-            Ok(path) => all.push(Candidate { path, stamp }),
+            Ok(path) => all.push(Candidate {
+                wanted: constraints.wants(path.as_str()),
+                path,
+                stamp,
+            }),
             Err(bad) => omitted.add(bad.0, OmitReason::UnsafeName),
         }
     }
@@ -189,10 +275,14 @@ pub(crate) fn candidates(scope: &Root, max_file_bytes: u64) -> (Vec<Candidate>, 
     }
     omitted.named.sort_unstable();
     all.par_sort_unstable_by(|a, b| a.key().cmp(&b.key()));
-    (all, omitted)
+    Ok(Listed {
+        all,
+        omitted,
+        warnings: ignore.warnings,
+    })
 }
 
-/// Reads a page's files, several at a time.
+/// Reads a page's files, several at a time; also gives those that could not be read.
 pub(crate) fn read_all(
     scope: &Root,
     page: &[Candidate],
@@ -200,7 +290,7 @@ pub(crate) fn read_all(
     verified: &Verified,
     digests: &Digests,
     omitted: &mut Omissions,
-) -> Vec<Artifact> {
+) -> (Vec<Artifact>, HashSet<ArtifactPath>) {
     let read: Vec<Result<Artifact, OmitReason>> = page
         .par_iter()
         .map(|candidate| {
@@ -216,34 +306,17 @@ pub(crate) fn read_all(
         })
         .collect();
     let mut artifacts = Vec::with_capacity(read.len());
+    let mut failed = HashSet::new();
     for (candidate, result) in page.iter().zip(read) {
         match result {
             Ok(artifact) => artifacts.push(artifact),
-            Err(reason) => omitted.add(candidate.path.as_str(), reason),
+            Err(reason) => {
+                omitted.add(candidate.path.as_str(), reason);
+                failed.insert(candidate.path.clone());
+            }
         }
     }
-    artifacts
-}
-
-fn cursor(last: &Candidate, scope: &ArtifactScope) -> Result<String, Error> {
-    let cursor = Cursor {
-        scope: scope.to_string(),
-        mtime: last.stamp.mtime_ns,
-        path: last.path.as_str().to_owned(),
-    };
-    let text = serde_json::to_vec(&cursor).map_err(|_| Error::BadCursor)?;
-    Ok(URL_SAFE_NO_PAD.encode(text))
-}
-
-/// The first candidate after a cursor. Also right when files came or went since it was given out.
-fn after(all: &[Candidate], text: &str, scope: &ArtifactScope) -> Result<usize, Error> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Error::BadCursor)?;
-    let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| Error::BadCursor)?;
-    if cursor.scope != scope.as_str() {
-        return Err(Error::BadCursor);
-    }
-    let end = (std::cmp::Reverse(cursor.mtime), cursor.path.as_str());
-    Ok(all.partition_point(|candidate| candidate.key() <= end))
+    (artifacts, failed)
 }
 
 #[cfg(test)]

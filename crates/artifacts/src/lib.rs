@@ -10,6 +10,8 @@
 //! 5. [`Workspace::export`] lists the scope: path, size, digest, type; and what was left out, why.
 //! 6. [`KeyRing::sign`] turns an item into a link's reference, [`KeyRing::verify`] back.
 //! 7. [`Workspace::read`] serves the bytes, after checking that they are still the signed ones.
+//! 8. [`Workspace::write_receipt`] notes what the run delivered; [`verify()`] holds a synced folder
+//!    against it, [`Workspace::plan_removal`] and [`Workspace::remove`] make room again.
 //!
 //! Everything blocks; callers on an async runtime use its blocking threads.
 //!
@@ -18,35 +20,61 @@
 //! instruction and ends in the same state.
 
 mod cache;
+mod claims;
 mod clock;
 mod collect;
+mod constraints;
 pub mod content_type;
+mod copy;
 pub mod deliverables;
 mod diff;
+mod dirs;
 mod error;
 mod evidence;
 mod export;
+mod ignore;
 mod keys;
 mod listing;
 mod measure;
 mod notes;
 mod omissions;
+mod outputs;
+mod page;
+mod peer;
 mod read;
+mod receipt;
 mod reference;
+mod resolve;
+mod retention;
+mod service;
+mod signer;
 mod skip;
 mod verified;
+mod verify;
+mod window;
 mod work;
 mod workspace;
 
+pub use claims::Ledger;
 pub use collect::{Change, ChangeKind, ChangeSummary, CollectOptions, Collected, Copied};
+pub use constraints::{ConstraintGaps, Constraints};
 pub use error::Error;
 pub use evidence::Evidence;
-pub use export::{Export, ExportOptions};
+pub use export::{Export, ExportOptions, ScopeStyle};
 pub use keys::{Key, KeyRing, LINK_SECONDS};
 pub use listing::Listed;
 pub use omissions::Omissions;
+pub use outputs::{OutputRoot, Testimony};
 pub use read::{Chunk, MAX_CHUNK, Reader};
+pub use receipt::RECEIPT;
 pub use reference::{ArtifactIdentity, RefError};
+pub use resolve::{Resolved, WorkspaceSources};
+pub use retention::{
+    IsLive, Kept, KeptFor, Removal, RemovalPlan, RemovedFor, Retention, ScopeFacts, Tombstone,
+};
+pub use service::{Service, ServiceSettings};
+pub use signer::Signer;
+pub use verify::{Checked, Finding, Progress, Refused, Report, VerifyOptions, What, verify};
 pub use work::WorkFolder;
 pub use workspace::{Prepared, Workspace};
 

@@ -24,6 +24,16 @@ impl Omissions {
         self.counts.values().sum()
     }
 
+    /// Takes over what another look found.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        for (reason, count) in other.counts {
+            *self.counts.entry(reason).or_default() += count;
+        }
+        let room = NAMED.saturating_sub(self.named.len());
+        self.named.extend(other.named.into_iter().take(room));
+        self.named.sort_unstable();
+    }
+
     pub(crate) fn add(&mut self, path: impl Into<String>, reason: OmitReason) {
         *self.counts.entry(reason).or_default() += 1;
         if self.named.len() < NAMED {

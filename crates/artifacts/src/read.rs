@@ -2,10 +2,11 @@
 
 use std::{fs::File, os::unix::fs::FileExt as _};
 
-use threadline_files::{Reason, Stamp};
+use threadline_contract::{ArtifactPath, RunId, SessionKey, Sha256};
+use threadline_files::{Reason, Root, Stamp};
 
 use crate::{
-    ArtifactIdentity, Error, Workspace,
+    ArtifactIdentity, Error, ScopeStyle, Workspace,
     measure::{self, Unmeasured},
     skip::exports_file,
 };
@@ -19,6 +20,7 @@ pub struct Reader {
     file: File,
     path: String,
     stamp: Stamp,
+    sha256: Sha256,
     content_type: &'static str,
 }
 
@@ -35,47 +37,87 @@ impl Workspace {
     /// Opens an artifact. Its bytes are checked against the identity before any is served: by
     /// their stamp if they were hashed lately, by hashing them otherwise.
     pub fn read(&self, identity: &ArtifactIdentity) -> Result<Reader, Error> {
-        let path = identity.path.as_str();
-        let not_found = || Error::NotFound {
-            path: path.to_owned(),
+        let path = &identity.path;
+        let (session, run) = (&identity.session, &identity.run);
+        let scope = match self.scope(session, run)? {
+            (_, Some(scope)) => scope,
+            // The identity proves the bytes, so what the earlier plugin left may serve them.
+            (_, None) => match self.peer_scope(session, run)? {
+                (_, Some(scope)) => scope,
+                (_, None) => return Err(not_found(path)),
+            },
         };
-        let changed = || Error::Changed {
-            path: path.to_owned(),
-        };
-        let (_, scope) = self.scope(&identity.session, &identity.run)?;
-        let scope = scope.ok_or_else(not_found)?;
-        if !exports_file(path) {
-            return Err(not_found());
+        let (file, stamp) = open(&scope, path)?;
+        if stamp.size != identity.size {
+            return Err(changed(path));
         }
-        let file = scope.open_file(path).map_err(|e| match e.reason() {
-            Reason::NotFound | Reason::NotDirectory => not_found(),
+        let reader = self.measured(file, path, stamp)?;
+        if reader.sha256 == identity.sha256 {
+            Ok(reader)
+        } else {
+            Err(changed(path))
+        }
+    }
+
+    /// Opens whatever lies at a path of a run's scope now.
+    pub fn read_path(
+        &self,
+        style: ScopeStyle,
+        session: &SessionKey,
+        run: &RunId,
+        path: &ArtifactPath,
+    ) -> Result<Reader, Error> {
+        let (_, scope) = self.scope_in(style, session, run)?;
+        let (file, stamp) = open(&scope.ok_or_else(|| not_found(path))?, path)?;
+        self.measured(file, path, stamp)
+    }
+
+    fn measured(&self, file: File, path: &ArtifactPath, stamp: Stamp) -> Result<Reader, Error> {
+        let found = measure::opened(&file, path, stamp, &self.verified);
+        let found = found.map_err(|e| match e {
+            Unmeasured::Changed => changed(path),
+            Unmeasured::Io(e) => Error::io(e, path.as_str()),
+        })?;
+        Ok(Reader {
+            file,
+            path: path.as_str().to_owned(),
+            stamp,
+            sha256: found.sha256,
+            content_type: found.content_type,
+        })
+    }
+}
+
+/// A regular file of a scope that an export may have listed.
+fn open(scope: &Root, path: &ArtifactPath) -> Result<(File, Stamp), Error> {
+    if !exports_file(path.as_str()) {
+        return Err(not_found(path));
+    }
+    let file = scope
+        .open_file(path.as_str())
+        .map_err(|e| match e.reason() {
+            Reason::NotFound | Reason::NotDirectory => not_found(path),
             Reason::Symlink => Error::SymlinkRejected {
-                path: path.to_owned(),
+                path: path.as_str().to_owned(),
             },
             Reason::NotRegular | Reason::HardLinked => Error::NotAFile {
-                path: path.to_owned(),
+                path: path.as_str().to_owned(),
             },
             _ => e.into(),
         })?;
-        let failed = |e| Error::io(e, path);
-        let stamp = Stamp::of(&file).map_err(failed)?;
-        if stamp.size != identity.size {
-            return Err(changed());
-        }
-        let found = measure::opened(&file, &identity.path, stamp, &self.verified);
-        let found = found.map_err(|e| match e {
-            Unmeasured::Changed => changed(),
-            Unmeasured::Io(e) => failed(e),
-        })?;
-        if found.sha256 != identity.sha256 {
-            return Err(changed());
-        }
-        Ok(Reader {
-            file,
-            path: path.to_owned(),
-            stamp,
-            content_type: found.content_type,
-        })
+    let stamp = Stamp::of(&file).map_err(|e| Error::io(e, path.as_str()))?;
+    Ok((file, stamp))
+}
+
+fn not_found(path: &ArtifactPath) -> Error {
+    Error::NotFound {
+        path: path.as_str().to_owned(),
+    }
+}
+
+fn changed(path: &ArtifactPath) -> Error {
+    Error::Changed {
+        path: path.as_str().to_owned(),
     }
 }
 
@@ -83,6 +125,11 @@ impl Reader {
     /// How many bytes the artifact has.
     pub fn size(&self) -> u64 {
         self.stamp.size
+    }
+
+    /// The digest of all of them.
+    pub fn sha256(&self) -> Sha256 {
+        self.sha256
     }
 
     /// What it is.

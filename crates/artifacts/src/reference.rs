@@ -13,6 +13,9 @@ use crate::{
     keys::{Key, SKEW_SECONDS},
 };
 
+/// What stands between a reference and its expiry, where both are one text.
+const EXPIRES: &str = ";t=";
+
 /// Which bytes: this file of this run, with this content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactIdentity {
@@ -87,17 +90,38 @@ struct Signed<'a> {
 impl KeyRing {
     /// The reference of an artifact, good until `expires` (seconds since 1970), which must travel
     /// beside it. Should be no later than [`LINK_SECONDS`](crate::LINK_SECONDS) from now: after
-    /// the key is rotated, later ones are refused.
+    /// the key is rotated, later ones are refused. For many of one run, use a
+    /// [`signer`](Self::signer).
     pub fn sign(&self, identity: &ArtifactIdentity, expires: i64) -> String {
-        let (size, sha256) = (identity.size.to_string(), identity.sha256.to_hex());
-        let signed = Signed {
-            session: identity.session.as_str(),
-            run: identity.run.as_str(),
-            path: identity.path.as_str(),
-            size: &size,
-            sha256: &sha256,
+        let signer = self.signer(&identity.session, &identity.run, expires);
+        signer.sign_parts(&identity.path, identity.size, &identity.sha256)
+    }
+
+    /// As [`sign`](Self::sign), with the expiry in the text: for callers that keep one text only.
+    pub fn sign_whole(&self, identity: &ArtifactIdentity, expires: i64) -> String {
+        whole(&self.sign(identity, expires), expires)
+    }
+
+    /// Reads back what [`sign_whole`](Self::sign_whole) or [`sign`](Self::sign) gave. `beside` is the
+    /// expiry that travelled beside the text, where it is not in it.
+    pub fn verify_whole(
+        &self,
+        text: &str,
+        beside: Option<i64>,
+        now: i64,
+    ) -> Result<ArtifactIdentity, RefError> {
+        // The last part of a reference has no `;`, so this is the end and not part of a path.
+        let (text, expires) = match text.rsplit_once(EXPIRES) {
+            Some((text, expires)) if !expires.contains("::") => {
+                let number: i64 = expires.parse().map_err(|_| RefError::BadRef)?;
+                if number.to_string() != expires {
+                    return Err(RefError::BadRef);
+                }
+                (text, number)
+            }
+            _ => (text, beside.ok_or(RefError::BadRef)?),
         };
-        write(self.current(), &signed, expires)
+        self.verify(text, expires, now)
     }
 
     /// Reads a reference back. The signature is judged before the expiry, so that a forged link
@@ -149,40 +173,38 @@ impl KeyRing {
     }
 }
 
-fn write(key: &Key, signed: &Signed<'_>, expires: i64) -> String {
-    let mac = hex::encode(signature(key, signed, expires).finalize().into_bytes());
-    let [session, run, path] = [signed.session, signed.run, signed.path].map(encode);
-    format!(
-        "{session}::{run}::{path}::{}.{}.{}.{mac}",
-        key.kid, signed.size, signed.sha256
-    )
+/// A reference and its expiry as one text.
+pub(crate) fn whole(reference: &str, expires: i64) -> String {
+    format!("{reference}{EXPIRES}{expires}")
 }
 
 /// Each field with its length in front: no two different identities give the same bytes.
 fn signature(key: &Key, signed: &Signed<'_>, expires: i64) -> Hmac<Hasher> {
-    let mut mac = new_mac(&key.secret);
-    let Signed {
-        session,
-        run,
-        path,
-        size,
-        sha256,
-    } = signed;
+    let mut mac = begun(key, signed.session, signed.run);
     let expires = expires.to_string();
-    for field in [
-        "threadline-artifact-1",
-        &key.kid,
-        session,
-        run,
-        path,
-        size,
-        sha256,
-        &expires,
-    ] {
-        mac.update(&(field.len() as u64).to_le_bytes());
-        mac.update(field.as_bytes());
+    rest(&mut mac, signed.path, signed.size, signed.sha256, &expires);
+    mac
+}
+
+/// The part of a signature that all artifacts of a run share.
+pub(crate) fn begun(key: &Key, session: &str, run: &str) -> Hmac<Hasher> {
+    let mut mac = new_mac(&key.secret);
+    for field in ["threadline-artifact-1", &key.kid, session, run] {
+        add(&mut mac, field);
     }
     mac
+}
+
+/// The part that is each artifact's own.
+pub(crate) fn rest(mac: &mut Hmac<Hasher>, path: &str, size: &str, sha256: &str, expires: &str) {
+    for field in [path, size, sha256, expires] {
+        add(mac, field);
+    }
+}
+
+fn add(mac: &mut Hmac<Hasher>, field: &str) {
+    mac.update(&(field.len() as u64).to_le_bytes());
+    mac.update(field.as_bytes());
 }
 
 fn new_mac(secret: &[u8; 32]) -> Hmac<Hasher> {
@@ -200,14 +222,24 @@ fn parts<'a, const N: usize>(text: &'a str, by: &str) -> Option<[&'a str; N]> {
     text.split(by).collect::<Vec<_>>().try_into().ok()
 }
 
-fn encode(text: &str) -> String {
-    text.replace('%', "%25").replace(':', "%3A")
+/// Writes a part so that `:` and `%` are not in it.
+pub(crate) fn encode(text: &str, out: &mut String) {
+    let mut left = text;
+    while let Some(at) = left.find([':', '%']) {
+        let (plain, from) = left.split_at(at);
+        out.push_str(plain);
+        out.push_str(if from.starts_with(':') { "%3A" } else { "%25" });
+        left = from.get(1..).unwrap_or_default();
+    }
+    out.push_str(left);
 }
 
 /// Undoes `encode`, and takes nothing that it would not have written.
 fn decode(text: &str) -> Option<String> {
     let plain = text.replace("%3A", ":").replace("%25", "%");
-    (encode(&plain) == text).then_some(plain)
+    let mut again = String::with_capacity(text.len());
+    encode(&plain, &mut again);
+    (again == text).then_some(plain)
 }
 
 #[cfg(test)]

@@ -2,6 +2,21 @@ use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 
 use super::*;
+
+/// What we would have signed, also where no artifact can have such a path.
+fn write(key: &Key, signed: &Signed<'_>, expires: i64) -> String {
+    let mac = hex::encode(signature(key, signed, expires).finalize().into_bytes());
+    let [session, run, path] = [signed.session, signed.run, signed.path].map(|part| {
+        let mut text = String::new();
+        encode(part, &mut text);
+        text
+    });
+    let (size, sha256) = (signed.size, signed.sha256);
+    format!(
+        "{session}::{run}::{path}::{}.{size}.{sha256}.{mac}",
+        key.kid
+    )
+}
 use crate::LINK_SECONDS;
 
 const NOW: i64 = 1_800_000_000;
@@ -228,6 +243,41 @@ fn rotation_keeps_old_links_until_they_expire() {
     assert_eq!(pruned.verify(&old, expires, NOW), Err(RefError::Forged));
 }
 
+#[test]
+fn the_expiry_may_travel_in_the_text_or_beside_it() {
+    let ring = ring();
+    let id = identity("s", "r", "odd;t=5::;t=7");
+    let expires = NOW + 100;
+    let (bare, whole) = (ring.sign(&id, expires), ring.sign_whole(&id, expires));
+    assert_eq!(whole, format!("{bare};t={expires}"));
+    assert_eq!(ring.verify_whole(&whole, None, NOW), Ok(id.clone()));
+    assert_eq!(
+        ring.verify_whole(&whole, Some(1), NOW),
+        Ok(id.clone()),
+        "its own counts"
+    );
+    assert_eq!(ring.verify_whole(&bare, Some(expires), NOW), Ok(id));
+    assert_eq!(ring.verify_whole(&bare, None, NOW), Err(RefError::BadRef));
+    assert_eq!(
+        ring.verify_whole(&bare, Some(expires + 1), NOW),
+        Err(RefError::Forged)
+    );
+    assert_eq!(
+        ring.verify_whole(&format!("{bare};t={}", expires + 1), None, NOW),
+        Err(RefError::Forged)
+    );
+    assert_eq!(
+        ring.verify_whole(&whole, None, expires + 61),
+        Err(RefError::Expired)
+    );
+    for odd in ["", "x", "+5", "05", "99999999999999999999"] {
+        assert_eq!(
+            ring.verify_whole(&format!("{bare};t={odd}"), Some(expires), NOW),
+            Err(RefError::BadRef)
+        );
+    }
+}
+
 proptest! {
     /// Whatever the names, a reference comes back as it was (P74), and no two share one.
     #[test]
@@ -245,6 +295,8 @@ proptest! {
         let id = ArtifactIdentity { session, run, path, size, sha256: Sha256(sha) };
         let ring = ring();
         let text = ring.sign(&id, expires);
+        let whole = ring.sign_whole(&id, expires);
+        prop_assert_eq!(ring.verify_whole(&whole, None, expires), Ok(id.clone()));
         prop_assert_eq!(ring.verify(&text, expires, expires), Ok(id));
         prop_assert_eq!(text.matches("::").count(), 3);
         let head = text.rsplit_once("::").map(|(head, _)| head).unwrap_or_default();
@@ -255,5 +307,6 @@ proptest! {
     #[test]
     fn noise_is_never_taken(text in "\\PC{0,80}", expires in any::<i64>()) {
         prop_assert!(ring().verify(&text, expires, 0).is_err());
+        prop_assert!(ring().verify_whole(&text, Some(expires), 0).is_err());
     }
 }

@@ -53,3 +53,21 @@ pub(crate) fn collects_folder(path: &str) -> bool {
 pub(crate) fn collects_file(path: &str) -> bool {
     !name(path).starts_with('.')
 }
+
+/// Folders at the top of an output root that are never collected: what was sent *to* the gateway is
+/// not what a run made.
+const NOT_OUTPUT: [&str; 3] = ["uploads", "cache", "logs"];
+
+/// Whether something in an output root is the gateway's own, whoever names it. It keeps its logs at
+/// the top of one of them unless told otherwise, and they grow in every run.
+pub(crate) fn gateways_own(path: &str) -> bool {
+    match path.split_once('/') {
+        Some((top, _)) => NOT_OUTPUT.contains(&top),
+        None => NOT_OUTPUT.contains(&path) || path.ends_with(".log") || path.contains(".log."),
+    }
+}
+
+/// Whether a folder of an output root is looked at.
+pub(crate) fn outputs_folder(path: &str) -> bool {
+    collects_folder(path) && !NOT_OUTPUT.contains(&path)
+}

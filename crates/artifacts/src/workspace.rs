@@ -7,9 +7,9 @@ use threadline_contract::{
     ArtifactScope, RunId, SessionKey,
     scope::{BadScope, segment, session_folder, work_folder},
 };
-use threadline_files::{Access, Reason, Root};
+use threadline_files::{Access, Reason, Resolver, Root};
 
-use crate::{Error, skip::NOTES, verified::Verified};
+use crate::{Error, ScopeStyle, skip::NOTES, verified::Verified};
 
 /// An owner stamp has two keys of at most 512 characters.
 const STAMP_BYTES: u64 = 64 * 1024;
@@ -38,10 +38,22 @@ pub struct Prepared {
 /// makes names loses information) can never share one.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Owner {
+pub(crate) struct Owner {
     session_key: SessionKey,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run_id: Option<RunId>,
+}
+
+impl Owner {
+    /// Whose scope a folder is; `None` if it has no stamp.
+    pub(crate) fn of_scope(dir: &Root, shown: &str) -> Result<Option<Self>, Error> {
+        owner_of(dir, "scope.json", shown)
+    }
+
+    /// The run, if it is one's.
+    pub(crate) fn of_run(self) -> Option<(SessionKey, RunId)> {
+        self.run_id.map(|run| (self.session_key, run))
+    }
 }
 
 impl Workspace {
@@ -54,6 +66,48 @@ impl Workspace {
             place,
             verified: Arc::default(),
         })
+    }
+
+    /// As [`open`](Self::open), sharing what was read already with other workspaces.
+    pub(crate) fn open_with(
+        path: impl Into<PathBuf>,
+        verified: Arc<Verified>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            verified,
+            ..Self::open(path)?
+        })
+    }
+
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Whether a run could be prepared, without making anything.
+    pub(crate) fn check(&self, session: &SessionKey, run: &RunId) -> Result<(), Error> {
+        let folder = session_folder(session);
+        match self.root.open_dir(&folder) {
+            Ok(dir) => match owner_of(&dir, "session.json", &folder)? {
+                Some(owner) if owner.session_key != *session => {
+                    return Err(Error::Conflict {
+                        folder,
+                        why: "its stamp names another",
+                    });
+                }
+                _ => {}
+            },
+            Err(e) if e.reason() == Reason::NotFound => {}
+            Err(e) => return Err(Error::folder(e, &folder)),
+        }
+        self.scope(session, run).map(|_| ())
+    }
+
+    /// Chooses how paths are resolved. [`open`](Self::open) has already picked the best way; this is
+    /// for holding the ways against each other.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: Resolver) -> Self {
+        self.root = self.root.with_resolver(resolver);
+        self
     }
 
     /// Where the workspace really lies, for telling others.
@@ -77,6 +131,12 @@ impl Workspace {
         };
         claim(&session_dir, "session.json", &owner, &folder)?;
 
+        // Its tombstone keeps the name: what was removed does not come back, and no other run gets it.
+        if self.is_removed(session, run)? {
+            return Err(Error::Removed {
+                scope: scope.to_string(),
+            });
+        }
         let scope_dir = self.folder(scope.as_str())?;
         let owner = Owner {
             run_id: Some(run.clone()),
@@ -164,12 +224,62 @@ impl Workspace {
         };
         match owner_of(&dir, "scope.json", scope.as_str())? {
             None => Ok((scope, None)),
-            Some(owner) if owner == wanted => Ok((scope, Some(dir))),
+            // A removal that was interrupted may have left all of it; it is gone all the same.
+            Some(owner) if owner == wanted => {
+                let removed = self.is_removed(session, run)?;
+                Ok((scope, (!removed).then_some(dir)))
+            }
             Some(_) => Err(Error::Conflict {
                 folder: scope.to_string(),
                 why: "its stamp names another",
             }),
         }
+    }
+
+    /// A scope to read from, in the named style.
+    pub(crate) fn scope_in(
+        &self,
+        style: ScopeStyle,
+        session: &SessionKey,
+        run: &RunId,
+    ) -> Result<(ArtifactScope, Option<Root>), Error> {
+        match style {
+            ScopeStyle::Own => self.scope(session, run),
+            ScopeStyle::Peer => self.peer_scope(session, run),
+        }
+    }
+
+    /// What the earlier plugin left for a run. It has no stamp; one that has a stamp is a folder of
+    /// ours, and opens to its owner alone.
+    pub(crate) fn peer_scope(
+        &self,
+        session: &SessionKey,
+        run: &RunId,
+    ) -> Result<(ArtifactScope, Option<Root>), Error> {
+        let scope = ArtifactScope::peer(session, run);
+        let mut dir = self.root.clone();
+        let stamps = [None, Some("session.json"), Some("scope.json")];
+        for (part, stamp) in scope.as_str().split('/').zip(stamps) {
+            dir = match dir.open_dir(part) {
+                Ok(dir) => dir,
+                Err(e) if e.reason() == Reason::NotFound => return Ok((scope, None)),
+                Err(e) => return Err(Error::folder(e, scope.as_str())),
+            };
+            let Some(name) = stamp else { continue };
+            let theirs = match owner_of(&dir, name, scope.as_str())? {
+                Some(owner) => {
+                    owner.session_key != *session || owner.run_id.is_some_and(|owner| owner != *run)
+                }
+                None => false,
+            };
+            if theirs {
+                return Err(Error::Conflict {
+                    folder: scope.to_string(),
+                    why: "its stamp names another",
+                });
+            }
+        }
+        Ok((scope, Some(dir)))
     }
 
     /// The scope of a run that must have been prepared.
@@ -180,6 +290,9 @@ impl Workspace {
     ) -> Result<(ArtifactScope, Root), Error> {
         match self.scope(session, run)? {
             (scope, Some(dir)) => Ok((scope, dir)),
+            (scope, None) if self.is_removed(session, run)? => Err(Error::Removed {
+                scope: scope.to_string(),
+            }),
             (scope, None) => Err(Error::NotPrepared {
                 scope: scope.to_string(),
             }),

@@ -108,8 +108,8 @@ fn only_the_promised_file_is_served() {
     assert!(matches!(w.ws.read(&elsewhere), Err(Error::NotFound { .. })));
 
     let fault = Fault::from(refusal(&w, "link", b"secret"));
-    assert_eq!(fault.code, Code::ArtifactNotFound);
-    assert_eq!(fault.data.get("reason").unwrap(), "symlink_rejected");
+    assert_eq!(fault.code, Code::SymlinkRejected);
+    assert_eq!(Fault::from(refusal(&w, "dir", b"")).code, Code::NotAFile);
     assert_eq!(
         Fault::from(refusal(&w, "a.txt", b"before")).code,
         Code::ArtifactChanged

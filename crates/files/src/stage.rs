@@ -9,14 +9,14 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, OFlags, RenameFlags, Timespec, Timestamps, futimens, linkat, openat, renameat,
-        renameat_with, unlinkat,
+        AtFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps, fchmod, fstat, futimens, linkat,
+        openat, renameat, renameat_with, unlinkat,
     },
     io::Errno,
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::{Access, Durability, Error, Result, Root};
+use crate::{Access, Durability, Error, Result, Root, stamp::retried};
 
 /// One buffer of a streaming copy or hash.
 pub(crate) const CHUNK: usize = 128 * 1024;
@@ -162,6 +162,14 @@ impl Staged {
             last_modification: time,
         };
         futimens(&self.file, &times).map_err(|e| Error::os(e, self.folder.path().join(&self.name)))
+    }
+
+    /// Lets everybody who may read the file run it too.
+    pub fn make_executable(&self) -> Result<()> {
+        let failed = |e| Error::os(e, self.folder.path().join(&self.name));
+        let mode = retried(|| fstat(&self.file)).map_err(failed)?.st_mode & 0o777;
+        let runs = Mode::from_raw_mode(mode | ((mode & 0o444) >> 2));
+        retried(|| fchmod(&self.file, runs)).map_err(failed)
     }
 
     /// Gives the bytes their name, replacing a file that has it. The folder must exist.

@@ -5,6 +5,8 @@
     reason = "a test that cannot set up its world has failed"
 )]
 
+pub(crate) mod host;
+
 use std::{
     fs,
     path::{Path, PathBuf},

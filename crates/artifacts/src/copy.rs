@@ -1,6 +1,8 @@
-//! The copying itself: many at once, each whole or not at all.
+//! Copying into a scope: many files at once, each whole or not at all.
 
-use std::{io::Read as _, path::Path, thread, time::Duration};
+use std::{
+    fs::File, io::Read as _, os::unix::fs::PermissionsExt as _, path::Path, thread, time::Duration,
+};
 
 use rayon::prelude::*;
 use threadline_contract::{ArtifactPath, OmitReason, Sha256};
@@ -9,8 +11,15 @@ use threadline_files::{
     hash::{self, Hashed},
 };
 
-use super::CollectOptions;
-use crate::{Error, omissions::of_reason};
+use crate::{
+    Error,
+    clock::{now_ns, settled},
+    omissions::of_reason,
+    skip::NOTES,
+};
+
+/// Where copies stand until they are whole. Beneath our notes, so that no export ever sees them.
+const STAGING: &str = "staging";
 
 /// How often a file that changes under the copy is tried, and the pause in between.
 const TRIES: usize = 3;
@@ -21,18 +30,42 @@ const BATCH: usize = 128;
 const FEW: usize = 16;
 
 /// What became of one file.
-pub(super) enum Outcome {
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
     Copied { size: u64, sha256: Sha256 },
     Present,
-    Kept,
     Omitted(OmitReason),
 }
 
-pub(super) struct Copier<'a> {
-    pub work: &'a Root,
-    pub scope: &'a Root,
-    pub staging: &'a Root,
-    pub options: &'a CollectOptions,
+/// A file to be copied.
+pub(crate) struct Item<'a> {
+    /// The folder that it lies in.
+    pub source: &'a Root,
+    /// Where, in that folder.
+    pub from: String,
+    /// Where it goes in the scope.
+    pub to: ArtifactPath,
+    /// What becomes of another file of the same name in the scope.
+    pub other: Other,
+}
+
+/// A file in the scope under the name that a copy would get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Other {
+    /// It stays: the agent put it there.
+    Stays,
+    /// It stays if it is newer.
+    StaysIfNewer,
+    /// It goes: it is an earlier copy of the same file.
+    Goes,
+}
+
+/// Puts files into a scope. Only one at a time works on a scope: the caller holds its lock.
+pub(crate) struct Copier<'a> {
+    scope: &'a Root,
+    notes: &'a Root,
+    staging: Root,
+    max_file_bytes: u64,
 }
 
 /// A file on its way into the scope.
@@ -41,58 +74,76 @@ enum Staging {
     Ready(Staged),
 }
 
-impl Copier<'_> {
+impl<'a> Copier<'a> {
+    /// Begins with an empty staging folder: what a killed copier left in it is of no use to
+    /// anybody.
+    pub(crate) fn new(
+        scope: &'a Root,
+        notes: &'a Root,
+        max_file_bytes: u64,
+    ) -> Result<Self, Error> {
+        match notes.remove_dir_all(STAGING) {
+            Ok(()) => {}
+            Err(e) if e.reason() == Reason::NotFound => {}
+            Err(e) if e.reason() == Reason::Symlink => notes.remove_file(STAGING)?,
+            Err(e) => return Err(e.into()),
+        }
+        Ok(Self {
+            scope,
+            notes,
+            staging: notes.create_dir_all(STAGING, Access::Private)?,
+            max_file_bytes,
+        })
+    }
+
     /// Copies everything. Storage that fails (a full disk) ends it: the whole collection can be
     /// repeated. A source that fails costs only itself.
-    pub(super) fn copy_all(
-        &self,
-        paths: Vec<ArtifactPath>,
-    ) -> Result<Vec<(ArtifactPath, Outcome)>, Error> {
-        let durability = if paths.len() <= FEW {
+    pub(crate) fn copy_all(self, items: &[Item<'_>]) -> Result<Vec<Outcome>, Error> {
+        let durability = if items.len() <= FEW {
             Durability::Now
         } else {
             Durability::Later
         };
-        let mut outcomes = Vec::with_capacity(paths.len());
-        for batch in paths.chunks(BATCH) {
+        let mut outcomes = Vec::with_capacity(items.len());
+        for batch in items.chunks(BATCH) {
             let staged: Vec<Staging> = batch
                 .par_iter()
-                .map(|path| self.stage(path, durability))
+                .map(|item| self.stage(item, durability))
                 .collect::<Result<_, Error>>()?;
             // No name before its bytes: after a power loss a file is there whole or not at all.
             if durability == Durability::Later {
                 self.scope.sync()?;
             }
-            for (path, staging) in batch.iter().zip(staged) {
-                let outcome = match staging {
+            for (item, staging) in batch.iter().zip(staged) {
+                outcomes.push(match staging {
                     Staging::Done(outcome) => outcome,
-                    Staging::Ready(staged) => self.publish(path, staged)?,
-                };
-                outcomes.push((path.clone(), outcome));
+                    Staging::Ready(staged) => self.publish(&item.to, staged)?,
+                });
             }
         }
         if durability == Durability::Later {
             self.scope.sync()?;
         }
+        self.notes.remove_dir_all(STAGING)?;
         Ok(outcomes)
     }
 
-    fn stage(&self, path: &ArtifactPath, durability: Durability) -> Result<Staging, Error> {
+    fn stage(&self, item: &Item<'_>, durability: Durability) -> Result<Staging, Error> {
         for attempt in 0..TRIES {
             if attempt > 0 {
                 thread::sleep(PAUSE);
             }
-            let source = match self.work.open_file(path.as_str()) {
+            let source = match item.source.open_file(&item.from) {
                 Ok(source) => source,
                 Err(e) => return Ok(omitted(of_reason(e.reason()))),
             };
             let Ok(before) = Stamp::of(&source) else {
                 return Ok(omitted(OmitReason::Unreadable));
             };
-            if before.size > self.options.max_file_bytes {
+            if before.size > self.max_file_bytes {
                 return Ok(omitted(OmitReason::TooLarge));
             }
-            match self.in_the_way(path, &source, &before)? {
+            match self.in_the_way(item, &source, &before)? {
                 InTheWay::Nothing => {}
                 InTheWay::Unstable => continue,
                 InTheWay::Settled(outcome) => return Ok(Staging::Done(outcome)),
@@ -109,6 +160,9 @@ impl Copier<'_> {
             let still = Stamp::of(&source).is_ok_and(|after| after == before);
             if still && staged.written().size == before.size {
                 staged.set_modified(before.mtime_ns)?;
+                if executable(&source) {
+                    staged.make_executable()?;
+                }
                 return Ok(Staging::Ready(staged));
             }
         }
@@ -118,11 +172,13 @@ impl Copier<'_> {
     /// Looks at what the scope has under the path.
     fn in_the_way(
         &self,
-        path: &ArtifactPath,
-        source: &std::fs::File,
+        item: &Item<'_>,
+        source: &File,
         before: &Stamp,
     ) -> Result<InTheWay, Error> {
         use InTheWay::{Nothing, Settled, Unstable};
+        let path = &item.to;
+        let taken = || Settled(Outcome::Omitted(OmitReason::NameTaken));
         let there = match self.scope.stat(path.as_str()) {
             Ok(there) => there,
             Err(e) => {
@@ -130,18 +186,26 @@ impl Copier<'_> {
                     Reason::NotFound => Nothing,
                     // The agent has a link or a file where we would need a folder.
                     Reason::Symlink => Settled(Outcome::Omitted(OmitReason::Symlink)),
-                    Reason::NotDirectory => Settled(Outcome::Kept),
+                    Reason::NotDirectory => taken(),
                     _ => return Err(e.into()),
                 });
             }
         };
         match there.kind {
-            FileKind::Dir => return Ok(Settled(Outcome::Kept)),
+            FileKind::Dir => return Ok(taken()),
             // Cannot be delivered; the file from the work folder can.
+            FileKind::Symlink | FileKind::Special if item.other == Other::Stays => {
+                return Ok(taken());
+            }
             FileKind::Symlink | FileKind::Special => return Ok(Nothing),
             FileKind::File => {}
         }
         if there.stamp.size == before.size {
+            // A copy keeps the time of its bytes, so that repeating reads none of them; unless the
+            // time is so young that a change might not show in it.
+            if there.stamp.mtime_ns == before.mtime_ns && settled(before, now_ns()) {
+                return Ok(Settled(Outcome::Present));
+            }
             let Ok(Hashed::Stable { sha256: ours, .. }) = hash::file(source) else {
                 return Ok(Unstable);
             };
@@ -154,12 +218,12 @@ impl Copier<'_> {
                 return Ok(Settled(Outcome::Present));
             }
         }
-        let newer = there.stamp.mtime_ns >= before.mtime_ns;
-        Ok(if newer {
-            Settled(Outcome::Kept)
-        } else {
-            Nothing
-        })
+        let goes = match item.other {
+            Other::Stays => false,
+            Other::StaysIfNewer => there.stamp.mtime_ns < before.mtime_ns,
+            Other::Goes => true,
+        };
+        Ok(if goes { Nothing } else { taken() })
     }
 
     fn publish(&self, path: &ArtifactPath, staged: Staged) -> Result<Outcome, Error> {
@@ -177,7 +241,9 @@ impl Copier<'_> {
             // Two collected paths can be in each other's way only through the agent's own files.
             Err(e) => match e.reason() {
                 Reason::Symlink => Ok(Outcome::Omitted(OmitReason::Symlink)),
-                Reason::NotDirectory | Reason::NotRegular => Ok(Outcome::Kept),
+                Reason::NotDirectory | Reason::NotRegular => {
+                    Ok(Outcome::Omitted(OmitReason::NameTaken))
+                }
                 _ => Err(e.into()),
             },
         }
@@ -188,6 +254,17 @@ enum InTheWay {
     Nothing,
     Unstable,
     Settled(Outcome),
+}
+
+/// Whether its owner may run it: a script that a turn made should still run where it arrives.
+fn executable(file: &File) -> bool {
+    file.metadata()
+        .is_ok_and(|facts| facts.permissions().mode() & 0o100 != 0)
+}
+
+/// A scope's notes, where its lock lies too.
+pub(crate) fn notes_of(scope: &Root) -> Result<Root, Error> {
+    Ok(scope.open_dir(NOTES)?)
 }
 
 fn omitted(reason: OmitReason) -> Staging {

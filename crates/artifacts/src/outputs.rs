@@ -1,0 +1,284 @@
+//! Bringing into a run's scope what it left in folders that it shares with other runs: the gateway's
+//! output roots, and the workspace's own folders.
+//!
+//! There a file's place says nothing about whose it is. So a file is taken only if it was written
+//! between the run's start and end **and** either the runtime names it or no other session's run
+//! overlapped; and only if no other run has claimed it. What fails this is named, not delivered.
+
+mod places;
+mod plan;
+mod scan;
+
+use std::path::PathBuf;
+
+use threadline_contract::{ArtifactPath, OmitReason, RunId, SessionKey};
+use threadline_files::{Reason, Root};
+
+use self::{places::Places, plan::Wanted};
+use crate::{
+    Collected, Error, Ledger, MAX_FILE_BYTES, Workspace,
+    claims::{Book, Claimant},
+    clock::now_ns,
+    copy::{Copier, Item, Other, notes_of},
+    dirs::ExpectedDirs,
+    skip::NOTES,
+    window::Window,
+};
+
+/// Where copies from output roots go in a scope.
+pub(crate) const SNAPSHOT: &str = "artifacts";
+/// How many files one call copies, unless it says otherwise.
+pub(crate) const MAX_COPIES: usize = 1_000;
+/// Marks a scope that was filled from expected folders, so that a repeat after a kill goes on with
+/// it although the scope is no longer empty.
+const FALLBACK: &str = "fallback";
+
+/// A folder that tools of the gateway write to, for all runs alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputRoot {
+    /// The folder that its files go to in a scope, beneath `artifacts/`.
+    pub name: String,
+    /// Where it lies.
+    pub folder: PathBuf,
+}
+
+impl OutputRoot {
+    /// The gateway's own two: `~/.openclaw/media` and `/tmp/openclaw`.
+    pub fn defaults(home: &std::path::Path) -> Vec<Self> {
+        let root = |name: &str, folder: PathBuf| Self {
+            name: name.to_owned(),
+            folder,
+        };
+        vec![
+            root("media", home.join(".openclaw/media")),
+            root("tmp-openclaw", "/tmp/openclaw".into()),
+        ]
+    }
+}
+
+/// What speaks for files being a run's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Testimony {
+    /// When the run began (milliseconds since 1970); when it was prepared, if not said.
+    pub since_ms: Option<i64>,
+    /// When it ended; now, if not said.
+    pub until_ms: Option<i64>,
+    /// Files that the runtime names as written: absolute, or relative to the workspace.
+    pub written: Vec<String>,
+    /// Whether a run of another session overlapped. What the ledger knows, if not said.
+    pub overlapped: Option<bool>,
+}
+
+/// Where to look for a run's files.
+pub(crate) struct Outputs<'a> {
+    /// The output roots.
+    pub roots: &'a [OutputRoot],
+    /// Whether they are looked at now; if not, they only tell what lies in them.
+    pub scan: bool,
+    /// If given, only these files of them.
+    pub only: Option<&'a [String]>,
+    /// Folders of the workspace, if they are looked at now.
+    pub dirs: Option<&'a ExpectedDirs>,
+    /// What is known about the run.
+    pub testimony: &'a Testimony,
+    /// How many files are copied at most.
+    pub max_files: usize,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    pub collected: Collected,
+    pub warnings: Vec<String>,
+}
+
+impl Workspace {
+    /// Notes that a run begins, so that runs beside it know of it.
+    pub(crate) fn announce(
+        &self,
+        session: &SessionKey,
+        run: &RunId,
+        ledger: &Ledger,
+    ) -> Result<(), Error> {
+        let by = self.claimant(session, run);
+        let mut book = ledger.open()?;
+        book.began(&by, now_ns())?;
+        book.sync()
+    }
+
+    /// Copies into the scope what the run left elsewhere. Can be repeated at any time, also after a
+    /// kill in the middle.
+    pub(crate) fn gather(
+        &self,
+        session: &SessionKey,
+        run: &RunId,
+        ledger: &Ledger,
+        outputs: &Outputs<'_>,
+    ) -> Result<Gathered, Error> {
+        let (scope, scope_dir) = self.prepared(session, run)?;
+        let notes = notes_of(&scope_dir)?;
+        let _alone = notes.lock()?;
+        let by = self.claimant(session, run);
+        let window = self.window(&scope_dir, outputs.testimony)?;
+        let mut gathered = Gathered::default();
+
+        let fallback = outputs.dirs.is_some() && fallback_is_on(&scope_dir, &notes)?;
+        let places = Places::open(self, scope.as_str(), outputs.roots, &mut gathered.warnings)?;
+        let wanted = plan::wanted(&places, outputs, &window, fallback, &mut gathered)?;
+        let mut book = ledger.open()?;
+        book.began(&by, window.since_ns)?;
+        if outputs.testimony.until_ms.is_some() {
+            book.ended(&by, window.until_ns)?;
+        }
+        let overlapped = match outputs.testimony.overlapped {
+            Some(told) => told,
+            None => book.overlapped(&by, &window),
+        };
+        let mut claimed = Vec::new();
+        for wanted in wanted {
+            match judge(&wanted, overlapped, &scope_dir, &by, &book)? {
+                Ok(ruling) => claimed.push((wanted, ruling)),
+                Err(reason) => gathered.collected.omitted.add(wanted.shown, reason),
+            }
+        }
+        let over = claimed.split_off(claimed.len().min(outputs.max_files));
+        for (wanted, _) in over {
+            gathered
+                .collected
+                .omitted
+                .add(wanted.shown, OmitReason::OverLimit);
+        }
+        for (wanted, ruling) in &claimed {
+            // Judged above: it is nobody else's, and the book is held.
+            let to = if *ruling == Ruling::NameTaken {
+                ""
+            } else {
+                wanted.to.as_str()
+            };
+            book.claim(&by, &wanted.stamp, to)?;
+        }
+        book.sync()?;
+        drop(book);
+
+        if claimed.iter().any(|(wanted, _)| wanted.fallback) {
+            mark_fallback(&notes)?;
+        }
+        let (shown, items): (Vec<String>, Vec<Item<'_>>) = claimed
+            .into_iter()
+            .map(|(wanted, ruling)| {
+                let item = Item {
+                    source: wanted.source,
+                    from: wanted.from,
+                    to: wanted.to,
+                    other: match ruling {
+                        Ruling::OurCopy => Other::Goes,
+                        Ruling::Free | Ruling::NameTaken => Other::Stays,
+                    },
+                };
+                (wanted.shown, item)
+            })
+            .unzip();
+        let outcomes = Copier::new(&scope_dir, &notes, MAX_FILE_BYTES)?.copy_all(&items)?;
+        for ((shown, item), outcome) in shown.into_iter().zip(items).zip(outcomes) {
+            gathered.collected.add(shown, item.to, outcome);
+        }
+        gathered.collected.omitted.named.sort();
+        gathered
+            .collected
+            .copied
+            .sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(gathered)
+    }
+
+    fn claimant(&self, session: &SessionKey, run: &RunId) -> Claimant {
+        Claimant {
+            workspace: self.place.clone(),
+            session: session.clone(),
+            run: run.clone(),
+        }
+    }
+
+    /// From the run's start (when it was prepared, if nobody says) to its end.
+    fn window(&self, scope_dir: &Root, testimony: &Testimony) -> Result<Window, Error> {
+        let since_ns = match testimony.since_ms {
+            Some(ms) => ms.saturating_mul(1_000_000),
+            None => prepared_ns(scope_dir)?,
+        };
+        let until_ns = match testimony.until_ms {
+            // A whole millisecond: the caller's clock counts no finer.
+            Some(ms) => ms.saturating_add(1).saturating_mul(1_000_000),
+            None => i64::MAX,
+        };
+        Ok(Window { since_ns, until_ns })
+    }
+}
+
+/// When a scope was prepared: its stamp is written once.
+pub(crate) fn prepared_ns(scope_dir: &Root) -> Result<i64, Error> {
+    Ok(scope_dir
+        .stat(format!("{NOTES}/scope.json"))?
+        .stamp
+        .mtime_ns)
+}
+
+/// What the scope has under the name that a file would get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ruling {
+    Free,
+    /// An earlier copy of ours: it gives way when its source was written anew.
+    OurCopy,
+    /// Something that the agent itself put there: it is never replaced.
+    NameTaken,
+}
+
+/// Whether a file is the run's, and what is in its way.
+fn judge(
+    wanted: &Wanted<'_>,
+    overlapped: bool,
+    scope_dir: &Root,
+    by: &Claimant,
+    book: &Book,
+) -> Result<Result<Ruling, OmitReason>, Error> {
+    // Another user's file in a folder that all users share is not ours to deliver.
+    let stat = wanted.source.stat(&wanted.from);
+    let foreign = stat.is_ok_and(|stat| stat.uid != threadline_files::user());
+    if foreign || (overlapped && !wanted.named) || book.is_anothers(by, &wanted.stamp) {
+        return Ok(Err(OmitReason::AmbiguousOwner));
+    }
+    Ok(Ok(if book.copied(by, wanted.to.as_str()) {
+        Ruling::OurCopy
+    } else if is_there(scope_dir, &wanted.to)? {
+        Ruling::NameTaken
+    } else {
+        Ruling::Free
+    }))
+}
+
+fn is_there(scope_dir: &Root, path: &ArtifactPath) -> Result<bool, Error> {
+    match scope_dir.stat(path.as_str()) {
+        Ok(_) => Ok(true),
+        Err(e) => match e.reason() {
+            Reason::NotFound => Ok(false),
+            Reason::Symlink | Reason::NotDirectory => Ok(true),
+            _ => Err(e.into()),
+        },
+    }
+}
+
+/// The workspace's folders count only when the run left nothing in its scope.
+fn fallback_is_on(scope_dir: &Root, notes: &Root) -> Result<bool, Error> {
+    match notes.stat(FALLBACK) {
+        Ok(_) => return Ok(true),
+        Err(e) if e.reason() == Reason::NotFound => {}
+        Err(e) => return Err(e.into()),
+    }
+    Ok(scan::has_no_files(scope_dir))
+}
+
+fn mark_fallback(notes: &Root) -> Result<(), Error> {
+    use threadline_files::Access;
+    match notes.create_file(FALLBACK, b"", Access::Shared) {
+        Err(e) if e.reason() != Reason::AlreadyExists => Err(e.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,310 @@
+//! Deciding what may be a run's, without touching the scope.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use threadline_contract::{ArtifactPath, OmitReason};
+use threadline_files::{FileKind, Reason, Root, Stamp, walk::Found};
+
+use super::{
+    Gathered, Outputs, SNAPSHOT,
+    places::{OpenRoot, Places, Where},
+    scan::{self, Seen},
+};
+use crate::{
+    Error,
+    ignore::{IGNORE_FILE, Ignore},
+    omissions::{of_problem, of_reason},
+    skip::{collects_file, collects_folder, exports_file, gateways_own, outputs_folder},
+    window::Window,
+};
+
+/// A file that may be the run's.
+pub(super) struct Wanted<'a> {
+    pub source: &'a Root,
+    pub from: String,
+    pub to: ArtifactPath,
+    /// The path as it is told.
+    pub shown: String,
+    pub stamp: Stamp,
+    /// Whether the runtime names it.
+    pub named: bool,
+    /// Whether it comes from a folder of the workspace.
+    pub fallback: bool,
+}
+
+/// What may be the run's, in the order of where it goes, each file once.
+pub(super) fn wanted<'a>(
+    places: &'a Places,
+    outputs: &Outputs<'_>,
+    window: &Window,
+    fallback: bool,
+    out: &mut Gathered,
+) -> Result<Vec<Wanted<'a>>, Error> {
+    let mut planner = Planner {
+        places,
+        window,
+        out,
+        wanted: BTreeMap::new(),
+    };
+    let mut named = planner.sort(outputs);
+    if outputs.scan {
+        for (root, named) in places.roots.iter().zip(&mut named.in_roots) {
+            planner.root(root, named, outputs.only.is_none());
+        }
+    }
+    if let Some(dirs) = outputs.dirs {
+        for dir in dirs.usable(&mut planner.out.warnings) {
+            planner.dir(dir, &mut named.in_workspace, fallback)?;
+        }
+        for path in named.in_workspace {
+            planner.rest(&places.workspace, path.clone(), path, true);
+        }
+    }
+    Ok(planner.wanted.into_values().collect())
+}
+
+struct Planner<'a, 'b> {
+    places: &'a Places,
+    window: &'b Window,
+    out: &'b mut Gathered,
+    wanted: BTreeMap<String, Wanted<'a>>,
+}
+
+/// Named files by the folder that they lie in.
+struct Named {
+    in_roots: Vec<BTreeSet<String>>,
+    in_workspace: BTreeSet<String>,
+}
+
+impl<'a> Planner<'a, '_> {
+    fn omit(&mut self, shown: impl Into<String>, reason: OmitReason) {
+        self.out.collected.omitted.add(shown, reason);
+    }
+
+    /// Sorts what is named by where it lies.
+    fn sort(&mut self, outputs: &Outputs<'_>) -> Named {
+        let mut named = Named {
+            in_roots: vec![BTreeSet::new(); self.places.roots.len()],
+            in_workspace: BTreeSet::new(),
+        };
+        for text in outputs.only.unwrap_or_default() {
+            match self.places.of(text) {
+                _ if !text.starts_with('/') => {
+                    self.omit(text, OmitReason::OutsideScope);
+                    let said =
+                        format!("`{text}` is not an absolute path, so it was not collected.");
+                    self.out.warnings.push(said);
+                }
+                Where::Root(i, path) => insert(&mut named.in_roots, i, path),
+                _ => {
+                    self.omit(text, OmitReason::OutsideScope);
+                    let said = format!(
+                        "`{text}` lies outside the output folders, so it was not collected."
+                    );
+                    self.out.warnings.push(said);
+                }
+            }
+        }
+        for text in &outputs.testimony.written {
+            match self.places.of(text) {
+                Where::Scope => {}
+                Where::Root(i, path) => insert(&mut named.in_roots, i, path),
+                Where::Workspace(path) => {
+                    // Without folders of the workspace this is not asked: somebody else will.
+                    let Some(dirs) = outputs.dirs else { continue };
+                    if dirs.hold(&path) {
+                        named.in_workspace.insert(path);
+                    } else if self.is_file(&path) {
+                        self.omit(path, OmitReason::OutsideScope);
+                    }
+                }
+                Where::Elsewhere => self.omit(text, OmitReason::OutsideScope),
+            }
+        }
+        named
+    }
+
+    fn is_file(&self, path: &str) -> bool {
+        let stat = self.places.workspace.stat(path);
+        stat.is_ok_and(|stat| stat.kind != FileKind::Dir)
+    }
+
+    /// Looks through an output root, or only at what is named in it.
+    fn root(&mut self, root: &'a OpenRoot, named: &mut BTreeSet<String>, scan: bool) {
+        let shown = |path: &str| format!("{}/{path}", root.name);
+        if scan {
+            let whole = scan::each(&root.root, outputs_folder, |seen| match seen {
+                Seen::File(path, stamp) => {
+                    let is_named = named.remove(&path);
+                    let in_run = self.window.holds(&stamp);
+                    if gateways_own(&path) || !(is_named || collects_file(&path)) {
+                        if in_run {
+                            self.omit(shown(&path), OmitReason::Skipped);
+                        }
+                    } else if in_run {
+                        self.take_from_root(root, path, stamp, is_named);
+                    } else if is_named {
+                        self.omit(shown(&path), OmitReason::ChangedOutsideRun);
+                    }
+                    // What did not change is not this run's, and its name is nobody's business.
+                }
+                Seen::Other(found) => {
+                    named.remove(found.path());
+                    self.other(found, &shown);
+                }
+            });
+            if !whole {
+                self.too_large(&shown(""));
+            }
+        }
+        for path in std::mem::take(named) {
+            if gateways_own(&path) {
+                self.omit(shown(&path), OmitReason::Skipped);
+                continue;
+            }
+            let told = shown(&path);
+            self.rest(&root.root, path, told, false);
+        }
+    }
+
+    fn take_from_root(&mut self, root: &'a OpenRoot, path: String, stamp: Stamp, named: bool) {
+        let to = format!("{SNAPSHOT}/{}/{path}", root.name);
+        let shown = format!("{}/{path}", root.name);
+        self.take(&root.root, path, to, shown, stamp, named, false);
+    }
+
+    /// Looks through a folder of the workspace. Files that nobody names count only in the fallback.
+    fn dir(
+        &mut self,
+        dir: &ArtifactPath,
+        named: &mut BTreeSet<String>,
+        fallback: bool,
+    ) -> Result<(), Error> {
+        let places = self.places;
+        let folder = match places.workspace.open_dir(dir.as_str()) {
+            Ok(folder) => folder,
+            Err(e) => {
+                match e.reason() {
+                    Reason::NotFound | Reason::NotDirectory => {}
+                    reason => self.omit(format!("{dir}/"), of_reason(reason)),
+                }
+                return Ok(());
+            }
+        };
+        let mut ignore = Ignore::of(&folder)?;
+        self.out.warnings.append(&mut ignore.warnings);
+        let ignore_file = format!("{dir}/{IGNORE_FILE}");
+        let shown = |path: &str| format!("{dir}/{path}");
+        let whole = scan::each(&folder, collects_folder, |seen| match seen {
+            Seen::File(path, stamp) => {
+                let full = shown(&path);
+                let is_named = named.remove(&full);
+                if !(is_named || fallback) || self.wanted.contains_key(&full) {
+                    return;
+                }
+                if !self.window.holds(&stamp) {
+                    self.omit(full, OmitReason::ChangedOutsideRun);
+                } else if full == ignore_file || ignore.matches(&full) {
+                    self.omit(full, OmitReason::Ignored);
+                } else if !(is_named || collects_file(&full)) {
+                    self.omit(full, OmitReason::Skipped);
+                } else {
+                    let to = full.clone();
+                    self.take(
+                        &places.workspace,
+                        full.clone(),
+                        to,
+                        full,
+                        stamp,
+                        is_named,
+                        true,
+                    );
+                }
+            }
+            Seen::Other(found) if fallback => self.other(found, &shown),
+            Seen::Other(_) => {}
+        });
+        if !whole {
+            self.too_large(&shown(""));
+        }
+        Ok(())
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one file, put together here alone"
+    )]
+    fn take(
+        &mut self,
+        source: &'a Root,
+        from: String,
+        to: String,
+        shown: String,
+        stamp: Stamp,
+        named: bool,
+        fallback: bool,
+    ) {
+        match ArtifactPath::new(to.clone()) {
+            Ok(path) => {
+                let wanted = Wanted {
+                    source,
+                    from,
+                    to: path,
+                    shown,
+                    stamp,
+                    named,
+                    fallback,
+                };
+                self.wanted.entry(to).or_insert(wanted);
+            }
+            Err(_) => self.omit(shown, OmitReason::UnsafeName),
+        }
+    }
+
+    /// A named file that no walk came upon: in a folder that is not entered, or beyond the limit.
+    fn rest(&mut self, source: &'a Root, from: String, shown: String, fallback: bool) {
+        match source.stat(&from) {
+            Ok(stat) => match stat.kind {
+                FileKind::File if !exports_file(&from) => self.omit(shown, OmitReason::Skipped),
+                FileKind::File if !self.window.holds(&stat.stamp) => {
+                    self.omit(shown, OmitReason::ChangedOutsideRun);
+                }
+                FileKind::File => {
+                    let to = if fallback {
+                        from.clone()
+                    } else {
+                        format!("{SNAPSHOT}/{shown}")
+                    };
+                    self.take(source, from, to, shown, stat.stamp, true, fallback);
+                }
+                FileKind::Symlink => self.omit(shown, OmitReason::Symlink),
+                FileKind::Special => self.omit(shown, OmitReason::SpecialFile),
+                // A folder is not a file that was written.
+                FileKind::Dir => {}
+            },
+            // A scratch file that the run removed again was not left out: it is not there.
+            Err(e) if matches!(e.reason(), Reason::NotFound | Reason::NotDirectory) => {}
+            Err(e) => self.omit(shown, of_reason(e.reason())),
+        }
+    }
+
+    fn other(&mut self, found: Found, shown: &impl Fn(&str) -> String) {
+        match found {
+            Found::File { .. } => {}
+            Found::NotEntered { path } => self.omit(shown(&path), OmitReason::Skipped),
+            Found::Problem { path, problem } => self.omit(shown(&path), of_problem(problem)),
+        }
+    }
+
+    fn too_large(&mut self, shown: &str) {
+        self.omit(shown, OmitReason::OverLimit);
+        let said = format!("`{shown}` holds so many files that not all of them were looked at.");
+        self.out.warnings.push(said);
+    }
+}
+
+fn insert(all: &mut [BTreeSet<String>], i: usize, path: String) {
+    if let Some(set) = all.get_mut(i) {
+        set.insert(path);
+    }
+}

@@ -1,0 +1,44 @@
+//! Looking through shared folders, with a limit.
+
+use threadline_files::{
+    Root, Stamp,
+    walk::{Found, walk},
+};
+
+use crate::{MAX_DEPTH, skip::exports_folder};
+
+/// How many files of one folder are looked at. A shared folder may have grown for years.
+const MOST: usize = 100_000;
+
+/// Goes through a folder in byte order; `false` if it was too large to be seen whole.
+pub(super) fn each(
+    folder: &Root,
+    enter: impl FnMut(&str) -> bool,
+    mut see: impl FnMut(Seen),
+) -> bool {
+    let mut files = 0;
+    for found in walk(folder, MAX_DEPTH).enter_if(enter) {
+        match found {
+            Found::File { .. } if files == MOST => return false,
+            Found::File { path, stamp } => {
+                files += 1;
+                see(Seen::File(path, stamp));
+            }
+            other => see(Seen::Other(other)),
+        }
+    }
+    true
+}
+
+/// One thing in a folder.
+pub(super) enum Seen {
+    File(String, Stamp),
+    Other(Found),
+}
+
+/// Whether a scope has nothing to deliver.
+pub(super) fn has_no_files(scope: &Root) -> bool {
+    !walk(scope, MAX_DEPTH)
+        .enter_if(exports_folder)
+        .any(|found| matches!(found, Found::File { .. }))
+}

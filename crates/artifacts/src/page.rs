@@ -1,0 +1,85 @@
+//! The order of a list, and cursors that go on in it.
+
+use std::cmp::Reverse;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize};
+use threadline_contract::{ArtifactPath, ArtifactScope};
+use threadline_files::Stamp;
+
+use crate::Error;
+
+/// A file that can be delivered, not read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub path: ArtifactPath,
+    /// What it looked like when the walk came by.
+    pub stamp: Stamp,
+    /// Whether it is of a type that was asked for.
+    pub wanted: bool,
+}
+
+impl Candidate {
+    /// What was asked for first, then the latest, then by the bytes of the path. The time is the one
+    /// of the bytes: collecting keeps it, so that the order tells when the agent wrote, not when we
+    /// copied.
+    pub(crate) fn key(&self) -> (Reverse<bool>, Reverse<i64>, &str) {
+        (
+            Reverse(self.wanted),
+            Reverse(self.stamp.mtime_ns),
+            self.path.as_str(),
+        )
+    }
+}
+
+/// Where a page ended. Names what it is a page of, so that it cannot be used on another list.
+#[derive(Serialize, Deserialize)]
+struct Cursor {
+    scope: String,
+    /// What was asked for, which decides order and content of the list.
+    asked: String,
+    wanted: bool,
+    mtime: i64,
+    path: String,
+}
+
+/// The cursor behind a file.
+pub(crate) fn cursor(
+    last: &Candidate,
+    scope: &ArtifactScope,
+    asked: &str,
+) -> Result<String, Error> {
+    let cursor = Cursor {
+        scope: scope.to_string(),
+        asked: asked.to_owned(),
+        wanted: last.wanted,
+        mtime: last.stamp.mtime_ns,
+        path: last.path.as_str().to_owned(),
+    };
+    let text = serde_json::to_vec(&cursor).map_err(|_| Error::BadCursor)?;
+    Ok(URL_SAFE_NO_PAD.encode(text))
+}
+
+/// The first candidate behind a cursor. Also right when files came or went since it was given out.
+pub(crate) fn after(
+    all: &[Candidate],
+    text: &str,
+    scope: &ArtifactScope,
+    asked: &str,
+) -> Result<usize, Error> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Error::BadCursor)?;
+    let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| Error::BadCursor)?;
+    if cursor.scope != scope.as_str() || cursor.asked != asked {
+        return Err(Error::BadCursor);
+    }
+    let end = (
+        Reverse(cursor.wanted),
+        Reverse(cursor.mtime),
+        cursor.path.as_str(),
+    );
+    Ok(all.partition_point(|candidate| candidate.key() <= end))
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

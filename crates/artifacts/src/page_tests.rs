@@ -1,0 +1,59 @@
+use pretty_assertions::assert_eq;
+use threadline_contract::{RunId, SessionKey};
+
+use super::*;
+
+fn at(path: &str, mtime_ns: i64, wanted: bool) -> Candidate {
+    Candidate {
+        path: ArtifactPath::new(path).unwrap(),
+        stamp: Stamp {
+            dev: 1,
+            ino: 1,
+            size: 1,
+            mtime_ns,
+            ctime_ns: 0,
+        },
+        wanted,
+    }
+}
+
+#[test]
+fn a_cursor_survives_files_that_come_and_go() {
+    let session = SessionKey::new("s").unwrap();
+    let scope = ArtifactScope::of(&session, &RunId::new("r").unwrap()).unwrap();
+    let text = cursor(&at("m", 5, false), &scope, "").unwrap();
+    let position = |all: &[Candidate]| after(all, &text, &scope, "").unwrap();
+    let plain = |path, mtime| at(path, mtime, false);
+    assert_eq!(
+        position(&[plain("a", 9), plain("m", 5), plain("n", 5), plain("z", 1)]),
+        2
+    );
+    assert_eq!(
+        position(&[plain("a", 9), plain("n", 5), plain("z", 1)]),
+        1,
+        "its own file is gone"
+    );
+    assert_eq!(position(&[plain("a", 9), plain("b", 8), plain("m", 5)]), 3);
+    assert_eq!(
+        position(&[at("old", 1, true), plain("m", 5)]),
+        2,
+        "asked for comes first"
+    );
+    assert_eq!(position(&[]), 0);
+
+    let other = ArtifactScope::of(&session, &RunId::new("r2").unwrap()).unwrap();
+    assert!(matches!(
+        after(&[], &text, &other, ""),
+        Err(Error::BadCursor)
+    ));
+    assert!(matches!(
+        after(&[], &text, &scope, "pdf"),
+        Err(Error::BadCursor)
+    ));
+    for junk in ["", "x", "e30", "!!!!", "bnVsbA"] {
+        assert!(
+            matches!(after(&[], junk, &scope, ""), Err(Error::BadCursor)),
+            "{junk}"
+        );
+    }
+}

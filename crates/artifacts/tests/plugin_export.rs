@@ -1,0 +1,626 @@
+//! What a run's scope delivers, as a caller of the gateway sees it.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its world has failed"
+)]
+
+mod common;
+
+use std::{
+    fs,
+    os::unix::{fs::symlink, net::UnixListener},
+    time::{Duration, SystemTime},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use common::{
+    host::{Host, K, SCOPE, each, moment, omitted, run_params, texts, turn, with},
+    put, sha,
+};
+use pretty_assertions::assert_eq;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::{Value, json};
+
+fn paths(result: &Value) -> Vec<&str> {
+    each(&result["artifacts"], "relativePath")
+}
+
+fn sorted(result: &Value) -> Vec<&str> {
+    let mut all = paths(result);
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn p50_one_file_in_both_forms() {
+    let host = Host::prepared();
+    put(&host.scope(), "reports/final.md", "# Done\n");
+    let result = host.export(turn(json!({}))).unwrap();
+    let item = &result["artifacts"][0];
+    let (reference, expires) = (item["artifactRef"].clone(), item["expiresAt"].clone());
+    let digest = "1c756e4db5b787b6e660c80caf23f7c10b6b9543e53c38e1eff47837eaad1338";
+    let root = fs::canonicalize(host.ws()).unwrap();
+    assert_eq!(
+        result,
+        json!({
+            "runId": "turn-1",
+            "sessionKey": K,
+            "openclawSessionKey": K,
+            "remoteWorkingDirectory": root,
+            "remoteWorkspaceRefKind": "remotePath",
+            "workspaceSource": "default",
+            "artifactScope": SCOPE,
+            "scopeKind": "task",
+            "artifactDirectory": root.join(SCOPE),
+            "manifest": {
+                "scope": SCOPE,
+                "sessionKey": K,
+                "runId": "turn-1",
+                "totalCandidates": 1,
+                "files": [{
+                    "relativePath": "reports/final.md",
+                    "displayPath": "reports/final.md",
+                    "size": 7,
+                    "contentType": "text/markdown",
+                    "sha256": digest,
+                    "inline": true,
+                    "ref": reference,
+                }],
+            },
+            "artifacts": [{
+                "relativePath": "reports/final.md",
+                "label": "final.md",
+                "contentType": "text/markdown",
+                "sizeBytes": 7,
+                "sha256": digest,
+                "artifactRef": reference,
+                "expiresAt": expires,
+                "artifactScope": SCOPE,
+                "scopeKind": "task",
+                "encoding": "base64",
+                "content": "IyBEb25lCg==",
+            }],
+            "omitted": {"count": 0, "bytes": 0, "byReason": {}, "files": []},
+            "expectedArtifactDirs": [],
+            "expectedArtifactDirStatus": [],
+            "constraintSatisfied": true,
+            "missingRequiredExtensions": [],
+            "missingRequiredFileCounts": {},
+            "warnings": [],
+        })
+    );
+    // A list is the same without contents.
+    let listed = host.list(turn(json!({"includeContent": true}))).unwrap();
+    assert_eq!(listed["artifacts"][0].get("content"), None);
+    assert_eq!(listed["artifacts"][0].get("notInlined"), None);
+    assert_eq!(listed["manifest"]["files"][0]["inline"], false);
+    let without = host.export(turn(json!({"includeContent": false}))).unwrap();
+    assert_eq!(without["artifacts"][0].get("content"), None);
+}
+
+#[test]
+fn p52_a_scope_that_was_never_prepared() {
+    let host = Host::new();
+    let result = host
+        .export(turn(json!({"expectedArtifactDirs": ["reports"]})))
+        .unwrap();
+    assert_eq!(result["artifacts"], json!([]));
+    assert_eq!(result["emptyReason"], "scope_missing");
+    assert_eq!(
+        texts(&result["warnings"]),
+        [format!(
+            "`{SCOPE}` was never prepared, so it has nothing to deliver."
+        )]
+    );
+    assert!(!host.scope().exists(), "looking makes nothing");
+}
+
+#[test]
+fn p53_p57_tool_folders_are_skipped_and_build_folders_are_not() {
+    let host = Host::prepared();
+    for path in [
+        ".git/secret",
+        ".xworkmate/a/i.json",
+        "node_modules/x.js",
+        "sub/.next/y",
+        "real.txt",
+        "dist/final.pdf",
+        "build/assets/cover.png",
+    ] {
+        put(&host.scope(), path, path);
+    }
+    let result = host.export(turn(json!({}))).unwrap();
+    assert_eq!(
+        sorted(&result),
+        ["build/assets/cover.png", "dist/final.pdf", "real.txt"]
+    );
+    let skipped = [".git", "node_modules", "sub/.next"].map(|path| (path, "skipped"));
+    assert_eq!(omitted(&result), skipped);
+    assert_eq!(result["warnings"], json!([]), "everybody knows this rule");
+}
+
+#[test]
+fn p54_p77_links_and_special_files_are_skipped_with_a_reason() {
+    let host = Host::prepared();
+    let scope = host.scope();
+    put(&scope, "real.txt", "real");
+    symlink("real.txt", scope.join("linked.txt")).unwrap();
+    mknodat(CWD, scope.join("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let _socket = UnixListener::bind(scope.join("socket")).unwrap();
+    let result = host.export(turn(json!({}))).unwrap();
+    assert_eq!(paths(&result), ["real.txt"]);
+    assert_eq!(
+        omitted(&result),
+        [
+            ("fifo", "special_file"),
+            ("linked.txt", "symlink"),
+            ("socket", "special_file")
+        ]
+    );
+    assert_eq!(texts(&result["warnings"]).len(), 3);
+}
+
+#[test]
+fn p56_an_earlier_runs_files_are_not_this_ones() {
+    let host = Host::prepared();
+    put(&host.scope(), "final.pdf", "x");
+    put(&host.scope(), "final.docx", "x");
+    host.prepare(run_params("turn-2")).unwrap();
+    let future = moment() + 3_600_000;
+    let params = with(run_params("turn-2"), json!({"sinceUnixMs": future}));
+    let result = host.export(params).unwrap();
+    assert_eq!(
+        (paths(&result), &result["emptyReason"]),
+        (vec![], &json!("scope_empty"))
+    );
+    // What a prepared scope holds is the run's, whatever another host's clock says.
+    let result = host.export(turn(json!({"sinceUnixMs": future}))).unwrap();
+    assert_eq!(sorted(&result), ["final.docx", "final.pdf"]);
+}
+
+#[test]
+fn p58_p60_the_ignore_file() {
+    let host = Host::prepared();
+    for path in [
+        "tmp/scratch.md",
+        "root.log",
+        "reports/draft.tmp",
+        "reports/debug/trace.json",
+        "reports/final.md",
+    ] {
+        put(&host.scope(), path, path);
+    }
+    let fenced =
+        "Notes.\n```artifact-ignore\ntmp/\n*.log\n**/*.tmp\nreports/debug/trace.json\na?b\n```\n";
+    put(&host.scope(), "artifact-ignore.md", fenced);
+    let result = host.export(turn(json!({}))).unwrap();
+    assert_eq!(paths(&result), ["reports/final.md"]);
+    assert_eq!(
+        omitted(&result),
+        [
+            "artifact-ignore.md",
+            "reports/debug/trace.json",
+            "reports/draft.tmp",
+            "root.log",
+            "tmp/scratch.md"
+        ]
+        .map(|path| (path, "ignored"))
+    );
+    assert_eq!(
+        texts(&result["warnings"]),
+        [
+            "artifact-ignore.md: the rule `a?b` is a pattern of a kind that is not known, so it has no effect."
+        ]
+    );
+    put(&host.scope(), "artifact-ignore.md", "Ignore these\n*.log\n");
+    assert_eq!(
+        host.export(turn(json!({}))).unwrap()["artifacts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        4
+    );
+    put(&host.scope(), "artifact-ignore.md", "**/*\n");
+    let result = host.export(turn(json!({}))).unwrap();
+    assert_eq!(
+        (paths(&result), &result["emptyReason"]),
+        (vec![], &json!("all_ignored"))
+    );
+}
+
+#[test]
+fn p66_nothing_is_dropped_over_the_limit() {
+    let host = Host::prepared();
+    for i in 0..250 {
+        put(&host.scope(), &format!("f{i:03}.txt"), "four");
+    }
+    let first = host.export(turn(json!({}))).unwrap();
+    assert_eq!(
+        (paths(&first).len(), &first["manifest"]["totalCandidates"]),
+        (200, &json!(250))
+    );
+    assert_eq!(
+        first["omitted"],
+        json!({"count": 50, "bytes": 200, "byReason": {}, "files": []})
+    );
+    assert_eq!(
+        texts(&first["warnings"]),
+        ["50 more files are on later pages; ask again with `nextCursor`."]
+    );
+    let second = host
+        .export(turn(json!({"cursor": first["nextCursor"]})))
+        .unwrap();
+    assert_eq!(
+        (paths(&second).len(), &second["omitted"]["count"]),
+        (50, &json!(0))
+    );
+    assert_eq!(
+        (second.get("nextCursor"), second.get("emptyReason")),
+        (None, None)
+    );
+    let mut all = [paths(&first), paths(&second)].concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 250);
+    // A cursor goes on with the list that gave it, and with no other.
+    host.prepare(run_params("turn-2")).unwrap();
+    for params in [
+        with(run_params("turn-2"), json!({"cursor": first["nextCursor"]})),
+        turn(json!({"cursor": first["nextCursor"], "requiredArtifactExtensions": ["md"]})),
+        turn(json!({"cursor": "nonsense"})),
+    ] {
+        let (code, message) = host.export(params).unwrap_err();
+        assert_eq!(
+            (code.as_str(), message.as_str()),
+            (
+                "INVALID_REQUEST",
+                "The cursor does not belong to this export."
+            )
+        );
+    }
+    for odd in [json!(0), json!(-5), json!("nonsense".len()), json!(null)] {
+        let result = host.list(turn(json!({"maxFiles": odd}))).unwrap();
+        assert_eq!(paths(&result).len(), if odd == json!(8) { 8 } else { 200 });
+    }
+}
+
+fn set_time(host: &Host, path: &str, seconds_ago: u64) {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 - seconds_ago);
+    let file = fs::File::options()
+        .write(true)
+        .open(host.scope().join(path))
+        .unwrap();
+    file.set_modified(time).unwrap();
+}
+
+#[test]
+fn p68_what_is_required_comes_first() {
+    let host = Host::prepared();
+    put(&host.scope(), "final.mp4", "movie");
+    set_time(&host, "final.mp4", 1_000);
+    for i in 0..64 {
+        put(&host.scope(), &format!("n{i}.txt"), "x");
+    }
+    let asked = json!({"requiredArtifactExtensions": [".MP4"], "maxFiles": 64});
+    let result = host.export(turn(asked)).unwrap();
+    assert_eq!((paths(&result).len(), paths(&result)[0]), (64, "final.mp4"));
+    assert_eq!(result["constraintSatisfied"], true);
+    // Not asked for, it is on the second page, and is there all the same.
+    let counted = json!({"expectedFileCountByExtension": {"mp4": 1, "txt": 64}, "maxFiles": 64});
+    let result = host.export(turn(counted)).unwrap();
+    assert!(!paths(&result).contains(&"final.mp4"));
+    assert_eq!(result["constraintSatisfied"], true);
+}
+
+#[test]
+fn p69_the_latest_first_and_ties_by_name() {
+    let host = Host::prepared();
+    for (path, ago) in [("older.txt", 9), ("newer-b", 5), ("newer-a", 5)] {
+        put(&host.scope(), path, path);
+        set_time(&host, path, ago);
+    }
+    assert_eq!(
+        paths(&host.export(turn(json!({}))).unwrap()),
+        ["newer-a", "newer-b", "older.txt"]
+    );
+}
+
+#[test]
+fn p70_what_is_required_and_missing_is_said() {
+    let host = Host::prepared();
+    put(&host.scope(), "notes.md", "x");
+    let asked = json!({
+        "requiredArtifactExtensions": ["pdf", "md", "a/b"],
+        "expectedFileCountByExtension": {"md": 3, "png": "2"},
+    });
+    for params in [turn(asked.clone()), with(run_params("never"), asked)] {
+        let result = host.export(params).unwrap();
+        assert_eq!(result["constraintSatisfied"], false);
+        let there = u64::from(result.get("emptyReason").is_none());
+        let missing = if there == 1 {
+            json!(["pdf"])
+        } else {
+            json!(["pdf", "md"])
+        };
+        assert_eq!(result["missingRequiredExtensions"], missing);
+        assert_eq!(
+            result["missingRequiredFileCounts"],
+            json!({"md": {"expected": 3, "actual": there}, "png": {"expected": 2, "actual": 0}})
+        );
+    }
+}
+
+#[test]
+fn p72_a_large_file_is_listed_without_its_content() {
+    let host = Host::prepared();
+    put(&host.scope(), "large.bin", vec![7; 512 * 1024 + 1]);
+    put(&host.scope(), "limit.bin", vec![7; 512 * 1024]);
+    let result = host.export(turn(json!({}))).unwrap();
+    let item = |name: &str| {
+        let items = result["artifacts"].as_array().unwrap();
+        items
+            .iter()
+            .find(|item| item["relativePath"] == name)
+            .unwrap()
+            .clone()
+    };
+    let large = item("large.bin");
+    assert_eq!((large.get("content"), large.get("encoding")), (None, None));
+    assert_eq!(large["notInlined"], "over_max_inline_bytes");
+    assert_eq!(large["sizeBytes"], 512 * 1024 + 1);
+    assert!(
+        large["artifactRef"]
+            .as_str()
+            .unwrap()
+            .contains("::large.bin::")
+    );
+    assert_eq!(item("limit.bin").get("notInlined"), None);
+    assert_eq!(
+        texts(&result["warnings"]),
+        [
+            "`large.bin`: listed without content, because it is larger than `maxInlineBytes`. Read it by its reference."
+        ]
+    );
+    let some = host.export(turn(json!({"maxInlineBytes": 10}))).unwrap();
+    assert_eq!(each(&some["artifacts"], "notInlined").len(), 2);
+    assert!(texts(&some["warnings"])[0].contains(" and 1 more: listed without content"));
+}
+
+#[test]
+fn an_answer_does_not_grow_without_bound() {
+    let host = Host::prepared();
+    for i in 0..5 {
+        put(
+            &host.scope(),
+            &format!("f{i}.bin"),
+            vec![i; 8 * 1024 * 1024],
+        );
+    }
+    let result = host
+        .export(turn(json!({"maxInlineBytes": 1_000_000_000})))
+        .unwrap();
+    let with_content = |item: &&Value| item.get("content").is_some();
+    let items = result["artifacts"].as_array().unwrap();
+    assert_eq!(items.iter().filter(with_content).count(), 4);
+    let left: Vec<&Value> = items.iter().filter(|item| !with_content(item)).collect();
+    assert_eq!(
+        (left.len(), &left[0]["notInlined"]),
+        (1, &json!("answer_full"))
+    );
+}
+
+#[test]
+fn p73_an_empty_file_has_empty_content() {
+    let host = Host::prepared();
+    put(&host.scope(), "empty.txt", "");
+    for params in [turn(json!({})), turn(json!({"maxInlineBytes": 0}))] {
+        let result = host.export(params).unwrap();
+        let item = &result["artifacts"][0];
+        assert_eq!(
+            (&item["sizeBytes"], &item["content"]),
+            (&json!(0), &json!(""))
+        );
+        assert_eq!(
+            item["sha256"],
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+    }
+}
+
+#[test]
+fn p74_hostile_names_come_back_byte_for_byte() {
+    let host = Host::prepared();
+    let names = [
+        "new\nline \"quoted\".txt",
+        "a::b/c::d",
+        "\u{1f600}.png",
+        "x%2F..%2Fy",
+        "%3A%25;t=5",
+        " lead and trail ",
+        "-rf",
+        "<script>.html",
+    ];
+    for name in names {
+        put(&host.scope(), name, name);
+    }
+    let result = host.export(turn(json!({}))).unwrap();
+    assert_eq!(paths(&result).len(), names.len());
+    for item in result["artifacts"].as_array().unwrap() {
+        let name = item["relativePath"].as_str().unwrap();
+        for params in [
+            json!({"artifactRef": item["artifactRef"]}),
+            json!({"artifactRef": item["artifactRef"], "relativePath": name}),
+            json!({"artifactScope": SCOPE, "relativePath": name}),
+        ] {
+            let read = host.read(turn(params)).unwrap();
+            let got = &read["artifacts"][0];
+            assert_eq!(
+                STANDARD.decode(got["content"].as_str().unwrap()).unwrap(),
+                name.as_bytes()
+            );
+            assert_eq!(
+                (&got["relativePath"], &read["eof"]),
+                (&json!(name), &json!(true))
+            );
+        }
+        assert_eq!(item["sha256"], json!(sha(name.as_bytes())));
+    }
+}
+
+/// P76 in the middle of an answer: a file that is gone, or another, when its content is read.
+#[test]
+fn p76_what_changes_under_the_reader_is_reported_not_delivered() {
+    let host = Host::prepared();
+    put(&host.scope(), "still.txt", "still");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let mut i = 0_u64;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                put(&host.scope(), "moves.txt", format!("{i:08}"));
+                if i % 3 == 0 {
+                    fs::remove_file(host.scope().join("moves.txt")).unwrap();
+                }
+                i += 1;
+            }
+        });
+        for _ in 0..300 {
+            let result = host.export(turn(json!({}))).unwrap();
+            assert!(paths(&result).contains(&"still.txt"));
+            for item in result["artifacts"].as_array().unwrap() {
+                let bytes = STANDARD.decode(item["content"].as_str().unwrap()).unwrap();
+                assert_eq!(json!(sha(&bytes)), item["sha256"]);
+                assert_eq!(json!(bytes.len()), item["sizeBytes"]);
+            }
+            for (path, reason) in omitted(&result) {
+                assert_eq!(path, "moves.txt");
+                assert!(
+                    ["vanished", "changed_while_reading"].contains(&reason),
+                    "{reason}"
+                );
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn p80_exports_at_once_see_their_own_scope_only() {
+    let host = Host::new();
+    let runs: Vec<Value> = (0..3).map(|i| run_params(&format!("run-{i}"))).collect();
+    for params in &runs {
+        let prepared = host.prepare(params.clone()).unwrap();
+        let scope = prepared["artifactScope"].as_str().unwrap();
+        put(
+            &host.ws().join(scope),
+            &format!("{}.txt", params["runId"].as_str().unwrap()),
+            "x",
+        );
+    }
+    std::thread::scope(|s| {
+        for params in &runs {
+            s.spawn(|| {
+                for _ in 0..20 {
+                    let result = host.export(params.clone()).unwrap();
+                    assert_eq!(
+                        paths(&result),
+                        [format!("{}.txt", params["runId"].as_str().unwrap())]
+                    );
+                }
+            });
+        }
+    });
+}
+
+/// P04, P05, P06.
+#[test]
+fn p04_p05_p06_what_the_earlier_plugin_left_can_be_read() {
+    let host = Host::new();
+    let long = "x".repeat(95);
+    for (session, run, scope) in [
+        (
+            "agent::main:main",
+            "run alpha",
+            "tasks/agent_main_main/run_alpha".to_owned(),
+        ),
+        ("...", "r", "tasks/scope/r".into()),
+        ("___", "r", "tasks/scope/r".into()),
+        ("日本語", "r", "tasks/scope/r".into()),
+        ("-a-", "a.", "tasks/a/a".into()),
+        ("a..b", &format!("{long}-y"), format!("tasks/a..b/{long}-")),
+    ] {
+        put(&host.ws(), &format!("{scope}/reports/final.md"), "# Done\n");
+        let plain = json!({"openclawSessionKey": session, "runId": run});
+        // Nobody is given it unasked: several sessions may share the folder.
+        let unasked = host.export(plain.clone()).unwrap();
+        assert_eq!(
+            (paths(&unasked), &unasked["emptyReason"]),
+            (vec![], &json!("scope_missing"))
+        );
+        assert_eq!(
+            texts(&unasked["warnings"])[1],
+            format!("The earlier plugin left `{scope}`; name it in `artifactScope` to read it.")
+        );
+        let params = with(plain.clone(), json!({"artifactScope": format!("{scope}/")}));
+        let result = host.export(params.clone()).unwrap();
+        assert_eq!(
+            (paths(&result), &result["artifactScope"]),
+            (vec!["reports/final.md"], &json!(scope))
+        );
+        assert!(
+            texts(&result["warnings"])[0]
+                .starts_with(&format!("`{scope}` was made by the earlier plugin"))
+        );
+        let reference = &result["artifacts"][0]["artifactRef"];
+        for by in [
+            json!({"artifactRef": reference}),
+            json!({"relativePath": "reports/final.md"}),
+        ] {
+            let read = host.read(with(params.clone(), by)).unwrap();
+            assert_eq!(read["artifacts"][0]["content"], "IyBEb25lCg==");
+        }
+        // Nothing new goes there.
+        let app = json!({"appThreadKey": "a"});
+        for refusal in [
+            host.prepare(with(params.clone(), app)),
+            host.collect(params),
+        ] {
+            let (code, message) = refusal.unwrap_err();
+            // The last one has the same name by both rules, but not our stamp.
+            let want = if session == "a..b" {
+                ["CONFLICT", "PREPARE_FAILED"]
+            } else {
+                ["INVALID_REQUEST"; 2]
+            };
+            assert!(want.contains(&code.as_str()), "{code}: {message}");
+        }
+    }
+    assert!(
+        !host.ws().join("tasks/agent_main_main/.xworkmate").exists(),
+        "looking leaves nothing"
+    );
+}
+
+/// Where both rules give one name, the owner's stamp tells whose the folder is.
+#[test]
+fn a_folder_of_ours_is_never_read_as_the_earlier_plugins() {
+    let host = Host::new();
+    let (s, r) = ("agent_main_main", "run_alpha");
+    host.prepare(json!({"openclawSessionKey": s, "runId": r, "appThreadKey": "a"}))
+        .unwrap();
+    put(&host.ws(), "tasks/agent_main_main/run_alpha/mine.md", "x");
+    let other = json!({"openclawSessionKey": "agent::main:main", "runId": "run alpha", "artifactScope": "tasks/agent_main_main/run_alpha"});
+    let (code, _) = host.export(other).unwrap_err();
+    assert_eq!(code, "CONFLICT");
+    // An earlier folder under our own name, without a stamp, is read when it is named.
+    put(&host.ws(), "tasks/s/r/old.md", "x");
+    let plain = json!({"openclawSessionKey": "s", "runId": "r"});
+    assert_eq!(
+        paths(&host.export(plain.clone()).unwrap()),
+        Vec::<&str>::new()
+    );
+    let named = host
+        .export(with(plain, json!({"artifactScope": "tasks/s/r"})))
+        .unwrap();
+    assert_eq!(paths(&named), ["old.md"]);
+}

@@ -1,0 +1,265 @@
+//! Files that a run left in the workspace's own folders, when its scope is empty.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its world has failed"
+)]
+
+mod common;
+
+use std::{fs, os::unix::fs::symlink};
+
+use common::{
+    host::{Host, SCOPE, each, moment, omitted, run_params, texts, turn, with},
+    put, tree,
+};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+fn paths(result: &Value) -> Vec<&str> {
+    let mut all = each(&result["artifacts"], "relativePath");
+    all.sort_unstable();
+    all
+}
+
+/// A run that wrote relative paths, which land in the workspace that all sessions share.
+fn written() -> Host {
+    let host = Host::new();
+    put(&host.ws(), "reports/old.md", "old");
+    moment();
+    host.prepare(run_params("turn-1")).unwrap();
+    put(&host.ws(), "assets/images/cover.png", "cover");
+    put(&host.ws(), "reports/final.md", "# Done\n");
+    put(&host.ws(), "scratch.txt", "scratch");
+    host
+}
+
+fn expected(more: Value) -> Value {
+    with(
+        turn(json!({"expectedArtifactDirs": ["assets/images", "reports"]})),
+        more,
+    )
+}
+
+#[test]
+fn p61_p64_named_files_of_expected_folders_are_delivered_and_can_be_read() {
+    let host = written();
+    let absolute = host.ws().join("reports/final.md");
+    let named =
+        json!({"writtenFiles": ["assets/images/cover.png", absolute, "scratch.txt", "gone.txt"]});
+    for round in 0..2 {
+        let result = host.export(expected(named.clone())).unwrap();
+        assert_eq!(
+            paths(&result),
+            ["assets/images/cover.png", "reports/final.md"]
+        );
+        for item in result["artifacts"].as_array().unwrap() {
+            assert_eq!(item["artifactScope"], SCOPE);
+            let read = host
+                .read(turn(json!({"artifactRef": item["artifactRef"]})))
+                .unwrap();
+            assert_eq!(
+                read["artifacts"][0]["content"], item["content"],
+                "round {round}"
+            );
+        }
+        assert_eq!(
+            omitted(&result),
+            [
+                ("reports/old.md", "changed_outside_run"),
+                ("scratch.txt", "outside_scope")
+            ]
+        );
+        assert_eq!(
+            texts(&result["warnings"]),
+            ["`scratch.txt` was not taken: it lies outside every folder that a run delivers from."]
+        );
+        assert_eq!(
+            result["expectedArtifactDirStatus"],
+            json!([
+                {"relativePath": "assets/images/", "exists": true},
+                {"relativePath": "reports/", "exists": true},
+            ])
+        );
+    }
+    // Delivered is delivered: a later run that overwrites the shared file changes nothing.
+    put(&host.ws(), "reports/final.md", "another's");
+    let listed = host.list(turn(json!({}))).unwrap();
+    let item = listed["artifacts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|i| i["label"] == "final.md")
+        .unwrap();
+    let read = host
+        .read(turn(json!({"artifactRef": item["artifactRef"]})))
+        .unwrap();
+    assert_eq!(read["artifacts"][0]["content"], "IyBEb25lCg==");
+}
+
+#[test]
+fn without_other_runs_what_changed_is_the_runs() {
+    let host = written();
+    let result = host.export(expected(json!({}))).unwrap();
+    assert_eq!(
+        paths(&result),
+        ["assets/images/cover.png", "reports/final.md"]
+    );
+    assert_eq!(
+        omitted(&result),
+        [("reports/old.md", "changed_outside_run")]
+    );
+}
+
+#[test]
+fn p61a_when_runs_overlap_nothing_unnamed_is_delivered() {
+    let host = written();
+    let other =
+        json!({"openclawSessionKey": "agent:main:other", "runId": "r", "appThreadKey": "o"});
+    host.prepare(other).unwrap();
+    for params in [expected(json!({})), expected(json!({"overlapped": true}))] {
+        let result = host.export(params).unwrap();
+        assert_eq!(paths(&result), Vec::<&str>::new());
+        assert_eq!(
+            omitted(&result),
+            [
+                ("assets/images/cover.png", "ambiguous_owner"),
+                ("reports/final.md", "ambiguous_owner"),
+                ("reports/old.md", "changed_outside_run"),
+            ]
+        );
+        assert_eq!(result["emptyReason"], "all_omitted");
+    }
+    assert_eq!(tree(&host.scope()), []);
+}
+
+#[test]
+fn p62_a_scope_with_files_is_not_filled_up() {
+    let host = written();
+    put(&host.scope(), "reports/scoped.md", "scoped");
+    let result = host.export(expected(json!({}))).unwrap();
+    assert_eq!(
+        (paths(&result), omitted(&result)),
+        (vec!["reports/scoped.md"], vec![])
+    );
+    // What the runtime itself names is the run's all the same.
+    let result = host
+        .export(expected(json!({"writtenFiles": ["reports/final.md"]})))
+        .unwrap();
+    assert_eq!(paths(&result), ["reports/final.md", "reports/scoped.md"]);
+}
+
+#[test]
+fn p65_a_linked_folder_is_not_entered() {
+    let host = Host::prepared();
+    put(host.temp.path(), "outside/final.md", "secret");
+    symlink(host.temp.path().join("outside"), host.ws().join("reports")).unwrap();
+    let result = host
+        .export(expected(json!({"writtenFiles": ["reports/final.md"]})))
+        .unwrap();
+    assert_eq!(paths(&result), Vec::<&str>::new());
+    assert_eq!(
+        omitted(&result),
+        [("reports/", "symlink"), ("reports/final.md", "symlink")]
+    );
+    assert_eq!(texts(&result["warnings"]).len(), 2);
+    assert_eq!(
+        result["expectedArtifactDirStatus"][1],
+        json!({"relativePath": "reports/", "exists": false})
+    );
+}
+
+#[test]
+fn folders_that_overlap_list_a_file_once() {
+    let host = Host::prepared();
+    put(&host.ws(), "assets/images/cover.png", "x");
+    put(&host.ws(), "assets/a.css", "x");
+    let dirs = json!({"expectedArtifactDirs": ["assets/", "assets/images/", "assets"]});
+    let result = host.export(turn(dirs)).unwrap();
+    assert_eq!(paths(&result), ["assets/a.css", "assets/images/cover.png"]);
+    assert_eq!(result["manifest"]["totalCandidates"], 2);
+}
+
+#[test]
+fn runs_own_folders_and_tools_folders_are_never_looked_at() {
+    let host = Host::prepared();
+    let other = json!({"openclawSessionKey": "other", "runId": "r", "appThreadKey": "o", "checkOnly": false});
+    host.prepare(other).unwrap();
+    put(&host.ws(), "tasks/other/r/theirs.md", "x");
+    put(&host.ws(), "owners/a/threads/b/hint.md", "x");
+    put(&host.ws(), "dist/node_modules/m.js", "x");
+    put(&host.ws(), "dist/.cache/x", "x");
+    put(&host.ws(), "dist/.env", "x");
+    let params = json!({
+        "expectedArtifactDirs": ["tasks/other/r", "owners", "dist"],
+        "writtenFiles": ["tasks/other/r/theirs.md"],
+        "overlapped": false,
+    });
+    let result = host.export(turn(params)).unwrap();
+    assert_eq!(paths(&result), Vec::<&str>::new());
+    assert_eq!(
+        omitted(&result),
+        [
+            ("dist/.cache", "skipped"),
+            ("dist/.env", "skipped"),
+            ("dist/node_modules", "skipped"),
+            ("tasks/other/r/theirs.md", "outside_scope"),
+        ]
+    );
+}
+
+#[test]
+fn an_ignore_file_in_an_expected_folder_counts() {
+    let host = Host::prepared();
+    put(&host.ws(), "reports/final.md", "x");
+    put(&host.ws(), "reports/draft.tmp", "x");
+    put(&host.ws(), "reports/raw/a.csv", "x");
+    put(
+        &host.ws(),
+        "reports/artifact-ignore.md",
+        "**/*.tmp\nreports/raw/\n",
+    );
+    let result = host.export(expected(json!({}))).unwrap();
+    assert_eq!(paths(&result), ["reports/final.md"]);
+    assert_eq!(
+        omitted(&result),
+        [
+            "reports/artifact-ignore.md",
+            "reports/draft.tmp",
+            "reports/raw/a.csv"
+        ]
+        .map(|path| (path, "ignored"))
+    );
+}
+
+/// Killed after some of the copies: the scope is no longer empty, and still the rest comes.
+#[test]
+fn a_kill_in_the_middle_is_made_good() {
+    let host = Host::prepared();
+    for i in 0..6 {
+        put(&host.ws(), &format!("reports/f{i}.md"), format!("{i}"));
+    }
+    let whole = paths(&host.export(expected(json!({}))).unwrap()).join(" ");
+    fs::remove_file(host.scope().join("reports/f2.md")).unwrap();
+    fs::remove_file(host.scope().join("reports/f4.md")).unwrap();
+    put(&host.scope(), ".xworkmate/staging/half", "x");
+    assert_eq!(
+        paths(&host.export(expected(json!({}))).unwrap()).join(" "),
+        whole
+    );
+}
+
+/// The same file is not another session's too, however late that one asks.
+#[test]
+fn a_file_goes_to_one_run_only() {
+    let host = written();
+    host.export(expected(json!({}))).unwrap();
+    let other = json!({"openclawSessionKey": "other", "runId": "r", "appThreadKey": "o"});
+    host.prepare(other.clone()).unwrap();
+    let claims = json!({
+        "expectedArtifactDirs": ["reports"], "writtenFiles": ["reports/final.md"],
+        "sinceUnixMs": 1, "overlapped": false,
+    });
+    let result = host.export(with(other, claims)).unwrap();
+    assert_eq!(paths(&result), ["reports/old.md"], "only what nobody has");
+    assert_eq!(omitted(&result), [("reports/final.md", "ambiguous_owner")]);
+}
