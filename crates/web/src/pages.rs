@@ -229,8 +229,7 @@ pub(crate) fn no_model(found: &Runtimes) -> Markup {
             p.note.plain {
                 b { "No model is configured: tasks run as a demonstration. " }
                 "Set " code { "THREADLINE_MODEL_URL" } " and " code { "THREADLINE_MODEL" }
-                ", or " code { "[model]" } " in " code { "threadline.toml" } ", and run "
-                code { "threadline up" } " again."
+                ", then run " code { "threadline up" } " again."
             }
         }
     }

@@ -9,6 +9,9 @@ use threadline_contract::{
     thread::{Lifecycle, SyncStatus},
 };
 
+/// Characters of a title that stands beside other words.
+const TITLE: usize = 60;
+
 /// How something stands: a look, and a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
@@ -251,6 +254,14 @@ pub(crate) fn runtime(id: &RuntimeId) -> &str {
         RuntimeId::OpenClaw => "OpenClaw",
         RuntimeId::Builtin => "builtin",
         RuntimeId::Acp(agent) => agent,
+    }
+}
+
+/// A title beside other words: as much of it as tells it from others.
+pub(crate) fn shortly(title: &str) -> String {
+    match title.char_indices().nth(TITLE) {
+        Some((end, _)) => format!("{}…", title[..end].trim_end()),
+        None => title.to_owned(),
     }
 }
 

@@ -141,6 +141,13 @@ fn advice_fits_where_it_stands() {
 }
 
 #[test]
+fn a_long_title_is_cut_between_characters() {
+    assert_eq!(shortly("Rivers"), "Rivers");
+    let long = "ü".repeat(61);
+    assert_eq!(shortly(&long), format!("{}…", "ü".repeat(60)));
+}
+
+#[test]
 fn backticks_become_code_and_nothing_else_does() {
     for (text, want) in [
         ("Check it.", "Check it."),

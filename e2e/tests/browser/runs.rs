@@ -27,7 +27,7 @@ async fn browser_starts_a_task_and_sees_it_to_its_end() {
         // The steps come one by one, while it works.
         w.until("document.querySelector('details.steps[open] li .running, details.steps[open] li .done')").await;
         w.sees("#head .state", "done").await;
-        w.sees(".said", "rivers").await;
+        w.sees(".said", "from your 6 words").await;
         w.sees(".proof", "3 of 3 verified").await;
         w.until("document.querySelector('details.steps:not([open])')").await;
         w.sees("details.steps summary", "Wrote 3 files").await;

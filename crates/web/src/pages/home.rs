@@ -140,7 +140,7 @@ fn asked(asked: &AskedQuestion, first: bool) -> Markup {
                     Some(href) => a.what href=(href) { (question.text) },
                     None => span.what { (question.text) },
                 }
-                p.why { (title) " · asked " (words::ago(question.asked_at)) " · " (wanted(question)) }
+                p.why { (words::shortly(title)) " · asked " (words::ago(question.asked_at)) " · " (wanted(question)) }
             }
             (answers(question, Lay::Row, first, "/"))
         }
