@@ -88,6 +88,7 @@ fn colours_can_be_told_apart() {
         ("bad", "bad-soft", 4.5),
         ("bad", "surface", 4.5),
         ("bad", "bg", 4.5),
+        ("bad", "sunken", 4.5),
         ("good", "good-soft", 4.5),
         ("good", "surface", 4.5),
         ("good", "bg", 4.5),

@@ -211,7 +211,12 @@ pub(crate) fn attach() -> Markup {
 
 /// How many things need the user: questions, and runs that failed.
 pub(crate) fn needing(home: &Home) -> usize {
-    home.questions.len() + home.totals.failed.max(home.failed.len())
+    home.questions.len() + all_failed(home)
+}
+
+/// How many threads failed, also those that are not listed.
+pub(crate) fn all_failed(home: &Home) -> usize {
+    home.totals.failed.max(home.failed.len())
 }
 
 /// Where turns can run, if that is known soon.

@@ -6,11 +6,14 @@ use threadline_app::api::{self, AskedQuestion, Home, NoParams, Runtimes, Summary
 use threadline_contract::thread::{Lifecycle, SyncStatus};
 
 use super::{
-    Frame, Here, Unmade, act,
+    Frame, Here, Unmade, act, all_failed,
     ask::{Lay, answers, wanted},
     needing, no_model, problem, runtimes,
 };
 use crate::{Web, local::call, urls, words};
+
+/// Failures that are shown: what works and what is done shall not lie too far below.
+const FAILED: usize = 8;
 
 pub(crate) async fn handle(State(web): State<Web>) -> Result<Markup, Unmade> {
     let home = call::<Home>(&*web.app, api::HOME, NoParams {});
@@ -52,8 +55,8 @@ fn page(home: &Home, runtimes: Option<&Runtimes>) -> Markup {
             @if needs > 0 {
                 section aria-label="Needs you" { div.card.rows {
                     @for (n, question) in home.questions.iter().enumerate() { (asked(question, n == 0)) }
-                    @for thread in &home.failed { (broken(thread)) }
-                    (more(home.failed.len(), home.totals.failed, "/threads?q=failed"))
+                    @for thread in home.failed.iter().take(FAILED) { (broken(thread)) }
+                    (more(home.failed.len().min(FAILED), all_failed(home), "/threads?q=failed"))
                 } }
             }
             @if !working.is_empty() {
