@@ -1,9 +1,14 @@
 mod admission;
 mod deletions;
+mod downloads;
 mod events;
 mod files;
+mod lane;
+mod places;
 mod records;
 mod recovery;
+mod requests;
 mod states;
+mod stops;
 mod threads;
 mod turns;

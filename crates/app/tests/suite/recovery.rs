@@ -11,11 +11,9 @@ use threadline_contract::{
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
 
-use crate::support::{Plan, World, eventually, on_openclaw, paths, settled, standing, transcript};
-
-fn id(thread: &TaskThread) -> &str {
-    thread.thread_id.as_str()
-}
+use crate::support::{
+    Plan, World, eventually, id, on_openclaw, paths, settled, standing, transcript,
+};
 
 async fn run_of(world: &World, thread: &TaskThread) -> RunId {
     world

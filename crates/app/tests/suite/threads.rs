@@ -8,11 +8,7 @@ use threadline_contract::{
     thread::{Lifecycle, TaskThread},
 };
 
-use crate::support::{FakeBridge, Plan, World, eventually, prompt_of, standing, transcript};
-
-fn id(thread: &TaskThread) -> &str {
-    thread.thread_id.as_str()
-}
+use crate::support::{FakeBridge, Plan, World, eventually, id, prompt_of, standing, transcript};
 
 #[tokio::test]
 async fn threads_are_found_by_name_beginning_or_key() {

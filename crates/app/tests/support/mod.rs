@@ -4,7 +4,12 @@ mod bridge;
 mod content;
 mod script;
 
-use std::{future::Future, path::PathBuf, sync::Once, time::Duration};
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    sync::Once,
+    time::Duration,
+};
 
 pub(crate) use bridge::FakeBridge;
 pub(crate) use content::{Content, sha};
@@ -14,7 +19,7 @@ use threadline_app::{
     api::{SendParams, ThreadView},
 };
 use threadline_contract::{
-    ResultCode,
+    ResultCode, RunId,
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
 
@@ -196,4 +201,49 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut check: 
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("{what} does not come");
+}
+
+/// The key of a thread.
+pub(crate) fn id(thread: &TaskThread) -> &str {
+    thread.thread_id.as_str()
+}
+
+/// Waits until the thread has a run at the bridge.
+pub(crate) async fn wait_for_run(world: &World, thread: &TaskThread) -> RunId {
+    world
+        .until(id(thread), |t| {
+            let association = t.context_state.task_association.as_ref();
+            association.is_some_and(|a| a.run_id.is_some())
+        })
+        .await;
+    world.bridge.run_of(&thread.thread_id).unwrap()
+}
+
+pub(crate) fn sync_of(thread: &TaskThread) -> (SyncStatus, &str) {
+    let context = &thread.context_state;
+    let detail = context
+        .last_artifact_sync_detail
+        .as_deref()
+        .unwrap_or_default();
+    (context.last_artifact_sync_status.unwrap(), detail)
+}
+
+/// Everything in a workspace but our own notes.
+pub(crate) fn tree(folder: &Path) -> Vec<String> {
+    fn walk(folder: &Path, prefix: &str, out: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
+            if name == ".xworkmate" {
+            } else if entry.file_type().unwrap().is_dir() {
+                walk(&entry.path(), &format!("{name}/"), out);
+            } else {
+                out.push(name);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    walk(folder, "", &mut out);
+    out.sort();
+    out
 }

@@ -8,9 +8,11 @@
 mod world;
 
 mod accounts;
+mod admission;
 mod artifacts;
 mod crash;
 mod deletions;
+mod ends;
 mod events;
 mod follow;
 mod leases;

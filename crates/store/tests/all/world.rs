@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sqlx::{Connection as _, PgConnection};
 use threadline_contract::{
-    AccountId, AppThreadKey, Millis, Question, QuestionId, QuestionKind, QuestionState, RequestId,
-    RunId, RunStatus, RuntimeId, SessionKey, Sha256,
+    AccountId, AppThreadKey, Deliverable, Millis, Missing, Question, QuestionId, QuestionKind,
+    QuestionState, RequestId, RunId, RunStatus, RuntimeId, SessionKey, Sha256,
 };
 use threadline_store::{
     Admitted, Lease, Method, NewEvent, NewRun, Run, RunEnd, Store, StoreConfig, StreamId,
@@ -230,5 +230,17 @@ pub(crate) fn question_of(run: &Run) -> Question {
         closed_at: None,
         answer: None,
         closed_by: None,
+    }
+}
+
+pub(crate) fn missing() -> Missing {
+    Missing {
+        deliverable: Deliverable {
+            glob: "reports/*.pdf".to_owned(),
+            content_type: None,
+            min_bytes: Some(1),
+            min_count: None,
+        },
+        found: 0,
     }
 }

@@ -1,0 +1,86 @@
+//! Stopping a run: here at once, at the bridge for sure.
+
+use std::time::Duration;
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+use threadline_contract::{
+    Code, ResultCode, method,
+    thread::{Lifecycle, SyncStatus},
+};
+
+use crate::support::{Plan, World, eventually, id, standing, transcript, wait_for_run};
+
+#[tokio::test]
+async fn a13_what_comes_after_a_stop_is_ignored() {
+    let world = World::new().await;
+    world.bridge.always(Plan::hold());
+    let thread = world.send("long").await.thread;
+    let run = wait_for_run(&world, &thread).await;
+    let stopped = world.app.cancel(id(&thread)).await.unwrap();
+    let aborted = (
+        Lifecycle::Ready,
+        Some(ResultCode::Aborted),
+        Some(SyncStatus::NoArtifacts),
+    );
+    assert_eq!(standing(&stopped.thread), aborted);
+    eventually("the bridge hears of it", || async {
+        world.bridge.calls(method::TASKS_CANCEL).len() == 1
+    })
+    .await;
+    assert_eq!(
+        world.bridge.calls(method::TASKS_CANCEL)[0].params["runId"],
+        json!(run)
+    );
+    world
+        .bridge
+        .complete(&run, Plan::done("too late").file("late.txt", "x"));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let after = world.thread(id(&thread)).await;
+    assert_eq!(standing(&after), aborted);
+    assert_eq!(transcript(&after), [("user", "long", false)]);
+    assert!(
+        after
+            .context_state
+            .task_association
+            .unwrap()
+            .cancel_requested
+    );
+    // And nothing brings it later either.
+    assert_eq!(
+        world.app.sync(id(&thread)).await.unwrap_err().code,
+        Code::InvalidRequest
+    );
+    // The thread goes on with its session.
+    world.bridge.always(Plan::done("next"));
+    world.send_to(id(&thread), "go on").await;
+    let after = world.settled(id(&thread)).await;
+    assert_eq!(
+        after.lifecycle_state.last_result_code,
+        Some(ResultCode::Success)
+    );
+    assert_eq!(world.bridge.turns().last().unwrap().method, method::MESSAGE);
+}
+
+#[tokio::test]
+async fn a_stop_before_the_bridge_has_answered_still_stops_the_run() {
+    let world = World::new().await;
+    world.bridge.always(Plan::hold());
+    world.bridge.down().await;
+    let thread = world.send("long").await.thread;
+    let stopped = world.app.cancel(id(&thread)).await.unwrap();
+    assert_eq!(
+        stopped.thread.lifecycle_state.last_result_code,
+        Some(ResultCode::Aborted)
+    );
+    world.bridge.up().await;
+    eventually("the run is stopped", || async {
+        !world.bridge.calls(method::TASKS_CANCEL).is_empty()
+    })
+    .await;
+    let run = world.bridge.run_of(&thread.thread_id).unwrap();
+    assert_eq!(
+        world.bridge.calls(method::TASKS_CANCEL)[0].params["runId"],
+        json!(run)
+    );
+}
