@@ -201,6 +201,15 @@ impl Book {
         }
     }
 
+    /// The runs that have begun here and are not known to have ended.
+    pub(crate) fn live_runs(&self) -> HashSet<Claimant> {
+        let now = now_ns();
+        let goes_on =
+            |run: &Lifetime| run.ended.is_none() && run.began.saturating_add(LONGEST_RUN_NS) > now;
+        let live = self.runs.iter().filter(|(_, run)| goes_on(run));
+        live.map(|(by, _)| by.clone()).collect()
+    }
+
     /// Whether a run of another session went on at some time in the window. Runs of one session
     /// follow each other; one that is named anew after it was prepared is not another.
     pub(crate) fn overlapped(&self, by: &Claimant, window: &Window) -> bool {

@@ -10,6 +10,7 @@ use crate::{
     copy::{Copier, Item, Other, Outcome, notes_of},
     diff::Diff,
     evidence::Named,
+    ignore::Ignore,
     listing::Listing,
 };
 
@@ -52,6 +53,8 @@ pub struct Collected {
     pub omitted: Omissions,
     /// In a user's own folder: what else changed there.
     pub summary: Option<ChangeSummary>,
+    /// Rules of the work folder's ignore file that have no effect.
+    pub warnings: Vec<String>,
 }
 
 /// What changed in a user's own folder and was not copied.
@@ -97,6 +100,8 @@ impl Workspace {
     /// only what evidence names or a declared pattern matches, again only if it differs; the rest
     /// becomes a summary.
     ///
+    /// What the work folder's ignore file names is left where it is.
+    ///
     /// A file that the agent itself put into the scope under the same path stays if it is newer
     /// than the one in the work folder. Otherwise the work folder's wins: the agent went on
     /// working there.
@@ -124,7 +129,9 @@ impl Workspace {
         ];
         let named = Named::resolve(evidence, &places, &scope_places, &mut collected.omitted)?;
         let diff = Diff::new(listing, work.walk()?)?;
-        let plan = Plan::make(&work, diff, named, &mut collected.omitted)?;
+        let mut ignore = Ignore::of(&work.root)?;
+        collected.warnings.append(&mut ignore.warnings);
+        let plan = Plan::make(&work, diff, named, &ignore, &mut collected.omitted)?;
         collected.summary = plan.summary;
 
         let items: Vec<Item<'_>> = plan

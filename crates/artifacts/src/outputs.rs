@@ -190,7 +190,7 @@ impl Workspace {
         Ok(gathered)
     }
 
-    fn claimant(&self, session: &SessionKey, run: &RunId) -> Claimant {
+    pub(crate) fn claimant(&self, session: &SessionKey, run: &RunId) -> Claimant {
         Claimant {
             workspace: self.place.clone(),
             session: session.clone(),

@@ -7,6 +7,7 @@
 
 mod collect;
 mod export;
+mod gc;
 mod inline;
 mod prepare;
 mod read;
@@ -23,6 +24,8 @@ use crate::{
     Error, KeyRing, Ledger, OutputRoot, ScopeStyle, Workspace, WorkspaceSources, clock::now_ns,
     verified::Verified,
 };
+
+pub use self::gc::GcResult;
 
 /// What the service works with.
 #[derive(Clone, Debug)]

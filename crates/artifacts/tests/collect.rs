@@ -273,6 +273,26 @@ fn hostile_files_are_named_and_cost_only_themselves() {
     assert_eq!(tree(&w.scope()), [("fine.md".to_owned(), b"fine".to_vec())]);
 }
 
+/// The ignore file is of the folder, not of the turn that wrote it.
+#[test]
+fn what_the_ignore_file_names_stays_in_the_work_folder() {
+    let mut w = World::new();
+    put(&w.work(), "artifact-ignore.md", "raw/\n*.log\na?b\n");
+    for turn in ["turn-1", "turn-2"] {
+        w.run = run(turn);
+        w.prepare(&w.run);
+        w.list();
+        for path in ["report.md", "raw/data.csv", "run.log"] {
+            put(&w.work(), path, turn);
+        }
+        let collected = w.collect(&[]);
+        assert_eq!(copied(&collected), ["report.md"], "{turn}");
+        let left = ["raw/data.csv", "run.log"].map(|path| omit(path, OmitReason::Ignored));
+        assert_eq!(collected.omitted.named, left);
+        assert_eq!(collected.warnings.len(), 1);
+    }
+}
+
 #[test]
 fn a_bad_pattern_is_refused_before_anything_is_copied() {
     let w = World::new();

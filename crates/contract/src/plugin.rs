@@ -175,6 +175,41 @@ pub struct ReadParams {
     pub max_inline_bytes: Option<i64>,
 }
 
+/// Parameters of [`GC`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GcParams {
+    /// The workspace, when the caller knows it.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub workspace_dir: Option<String>,
+    /// The workspace in the settings of an agent.
+    #[serde(default, deserialize_with = "lenient::text")]
+    pub agent_workspace_dir: Option<String>,
+    /// Scopes that did not change for so many days go.
+    #[serde(default, deserialize_with = "lenient::number")]
+    pub max_age_days: Option<i64>,
+    /// While all scopes together have more bytes, the oldest go.
+    #[serde(default, deserialize_with = "lenient::number")]
+    pub max_bytes: Option<i64>,
+    /// Say what would go, and remove nothing.
+    #[serde(default, deserialize_with = "lenient::flag")]
+    pub dry_run: Option<bool>,
+    /// Runs that have not ended, as the gateway knows them.
+    #[serde(default)]
+    pub live_runs: Vec<LiveRun>,
+}
+
+/// A run that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveRun {
+    /// Its session.
+    pub openclaw_session_key: SessionKey,
+    /// The run; every run of the session, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+}
+
 /// Where a workspace was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -15,6 +15,7 @@ use crate::{
     clock::TICK_NS,
     diff::{Diff, Step, Verdict},
     evidence::Named,
+    ignore::Ignore,
     omissions::{of_problem, of_reason},
     skip::{collects_file, exports_file},
     work::Work,
@@ -33,6 +34,7 @@ impl Plan {
         work: &Work<'_>,
         mut diff: Diff<W>,
         named: Named,
+        ignore: &Ignore,
         omitted: &mut Omissions,
     ) -> Result<Self, Error> {
         let taken_ns = diff.taken_ns();
@@ -40,6 +42,7 @@ impl Plan {
             work,
             named,
             taken_ns,
+            ignore,
             omitted,
             take: BTreeSet::new(),
         };
@@ -79,6 +82,7 @@ struct Planner<'a> {
     /// Evidence that the walk has not come upon yet.
     named: Named,
     taken_ns: i64,
+    ignore: &'a Ignore,
     omitted: &'a mut Omissions,
     take: BTreeSet<String>,
 }
@@ -142,7 +146,9 @@ impl Planner<'_> {
         if !wanted {
             return Some(Change { path, kind });
         }
-        if ArtifactPath::new(&path).is_err() {
+        if self.ignore.matches(&path) {
+            self.omitted.add(path, OmitReason::Ignored);
+        } else if ArtifactPath::new(&path).is_err() {
             self.omitted.add(path, OmitReason::UnsafeName);
         } else if !named && !collects_file(&path) {
             self.omitted.add(path, OmitReason::Skipped);
