@@ -12,7 +12,7 @@ use crate::{Caller, Engine, run::update};
 const MOST: u32 = 500;
 
 impl Engine {
-    /// Questions that wait, oldest first.
+    /// Questions that wait, newest first.
     pub async fn questions(
         &self,
         caller: &Caller,
