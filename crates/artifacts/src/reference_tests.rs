@@ -37,7 +37,7 @@ fn identity(session: &str, run: &str, path: &str) -> ArtifactIdentity {
 
 /// P81: the primitive itself.
 #[test]
-fn the_primitive_is_hmac_sha256() {
+fn p81_the_primitive_is_hmac_sha256() {
     let mut secret = [0; 32];
     secret[0] = b'k';
     let mut mac = new_mac(&secret);
