@@ -10,13 +10,13 @@
 
 use std::{
     collections::HashMap,
+    hash::{BuildHasherDefault, Hasher as Mixing},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use sha2::{Digest as _, Sha256 as Hasher};
 use threadline_contract::{RunId, SessionKey, Sha256};
 use threadline_files::{Access, Durability, Reason, Root, Stamp};
 
@@ -28,7 +28,7 @@ const MAGIC: &[u8; 8] = b"tl-dig\0\x01";
 const MOST: usize = 256 * 1024;
 /// A record with the longest type that can be written.
 const RECORD: usize = 5 * 8 + 32 + 1 + u8::MAX as usize;
-const TRAILER: usize = 32;
+const TRAILER: usize = 8;
 
 /// What is known about the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,11 +38,31 @@ pub(crate) struct Known {
     pub content_type: Option<Box<str>>,
 }
 
+/// By device and inode: a file has one state at a time, so older ones need no room.
+type Table = HashMap<(u64, u64), (Stamp, Known), BuildHasherDefault<Mix>>;
+
+/// Inode numbers are spread well enough, and nobody can choose them: a multiplication does.
+#[derive(Default)]
+struct Mix(u64);
+
+impl Mixing for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(26) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
 /// The digests of one run's files.
 #[derive(Debug, Default)]
 pub(crate) struct Digests {
-    /// By device and inode: a file has one state at a time, so older ones need no room.
-    known: HashMap<(u64, u64), (Stamp, Known)>,
+    known: Table,
     learned: Mutex<Vec<(Stamp, Known)>>,
 }
 
@@ -56,14 +76,14 @@ impl Digests {
             Err(e) => Err(e),
         };
         let known = match bytes {
-            Ok(None) => HashMap::new(),
+            Ok(None) => Table::default(),
             Ok(Some(bytes)) => parse(&bytes).unwrap_or_else(|| {
                 tracing::warn!(run.id = %run, "The digests kept for run {run} are damaged; its files are read anew");
-                HashMap::new()
+                Table::default()
             }),
             Err(error) => {
                 tracing::warn!(run.id = %run, %error, "The digests kept for run {run} cannot be read ({error}); its files are read anew");
-                HashMap::new()
+                Table::default()
             }
         };
         Self {
@@ -179,7 +199,19 @@ pub(crate) fn sweep(notes: &Root) -> Result<(), Error> {
     Ok(())
 }
 
-/// Magic, user, count, records, and the digest of all that. Another user may be refused files that
+/// Tells damage, not malice: who can write the file can write a right sum as well. (See above for
+/// why that does not matter.) Every step can be undone, so no single change is lost on the way.
+fn checksum(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut mix = Mix(bytes.len() as u64);
+    for word in words {
+        mix.write_u64(u64::from_le_bytes(*word));
+    }
+    mix.write(rest);
+    mix.finish()
+}
+
+/// Magic, user, count, records, and the sum of all that. Another user may be refused files that
 /// this one could read, so its entries are not ours.
 fn render(kept: &[&(Stamp, Known)]) -> Vec<u8> {
     let mut out = Vec::with_capacity(kept.len() * 80 + 64);
@@ -200,14 +232,14 @@ fn render(kept: &[&(Stamp, Known)]) -> Vec<u8> {
         out.push(u8::try_from(kind.len()).unwrap_or(0));
         out.extend_from_slice(kind);
     }
-    let digest = Hasher::digest(&out);
-    out.extend_from_slice(&digest);
+    let sum = checksum(&out);
+    out.extend_from_slice(&sum.to_le_bytes());
     out
 }
 
-fn parse(bytes: &[u8]) -> Option<HashMap<(u64, u64), (Stamp, Known)>> {
+fn parse(bytes: &[u8]) -> Option<Table> {
     let (body, trailer) = bytes.split_at_checked(bytes.len().checked_sub(TRAILER)?)?;
-    if Hasher::digest(body)[..] != *trailer {
+    if checksum(body).to_le_bytes() != *trailer {
         return None;
     }
     let mut rest = body.strip_prefix(MAGIC)?;
@@ -216,7 +248,7 @@ fn parse(bytes: &[u8]) -> Option<HashMap<(u64, u64), (Stamp, Known)>> {
     if user != threadline_files::user() || count > MOST {
         return None;
     }
-    let mut known = HashMap::with_capacity(count);
+    let mut known = Table::with_capacity_and_hasher(count, BuildHasherDefault::default());
     for _ in 0..count {
         let mut number = || take(&mut rest).map(u64::from_le_bytes);
         let (dev, ino, size) = (number()?, number()?, number()?);

@@ -8,14 +8,22 @@ pub const UNKNOWN: &str = "application/octet-stream";
 
 /// The content type of a file with this path, or `None` if its name does not say.
 pub fn of_name(path: &str) -> Option<&'static str> {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let (stem, extension) = name.rsplit_once('.')?;
+    // Every file of every listing comes by here, so this looks no further back than it must. The
+    // longest extension that is known has eight letters.
+    let tail = path.as_bytes().iter().rev().take(9);
+    let length = tail.clone().position(|b| matches!(b, b'.' | b'/'))?;
+    let at = path.len() - length - 1;
+    let (stem, extension) = path.as_bytes().split_at_checked(at)?;
+    let extension = extension.strip_prefix(b".")?;
     // `.env` is a name, not an extension.
-    if stem.is_empty() {
+    if matches!(stem.last(), None | Some(b'/')) {
         return None;
     }
-    let extension = extension.to_ascii_lowercase();
-    Some(match extension.as_str() {
+    let mut lower = [0; 8];
+    let lower = lower.get_mut(..extension.len())?;
+    lower.copy_from_slice(extension);
+    lower.make_ascii_lowercase();
+    Some(match std::str::from_utf8(lower).ok()? {
         "md" | "markdown" => "text/markdown",
         "txt" | "log" | "text" => "text/plain",
         "json" => "application/json",
@@ -81,6 +89,7 @@ pub fn of_name(path: &str) -> Option<&'static str> {
 
 /// The content type of bytes that begin so.
 pub fn of_head(head: &[u8]) -> &'static str {
+    let head = head.get(..HEAD).unwrap_or(head);
     infer::get(head).map_or(UNKNOWN, |kind| kind.mime_type())
 }
 

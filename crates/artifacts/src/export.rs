@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use rayon::prelude::*;
+use rayon::{iter::Either, prelude::*};
 use threadline_contract::{
     Artifact, ArtifactPath, ArtifactScope, EmptyReason, OmitReason, RunId, SessionKey,
 };
-use threadline_files::{Root, tree, walk::Found};
+use threadline_files::{Root, Stamp, tree, walk::Found};
 
 use crate::{
     ConstraintGaps, Constraints, Error, MAX_DEPTH, MAX_FILE_BYTES, Omissions, Workspace,
@@ -110,21 +110,23 @@ impl Workspace {
             });
         };
         let own = options.style == ScopeStyle::Own;
-        // What the earlier plugin left has no notes of ours, and gets none.
-        let digests = if own {
-            Digests::load(self, session, run)
-        } else {
-            Digests::default()
-        };
         let since_ns = match options.since_ms.map(|ms| ms.saturating_mul(1_000_000)) {
             Some(since) if own => Some(since.min(prepared_ns(&dir)?)),
             since => since,
         };
+        let (digests, listed) = rayon::join(
+            || match options.style {
+                ScopeStyle::Own => Digests::load(self, session, run),
+                // What the earlier plugin left has no notes of ours, and gets none.
+                ScopeStyle::Peer => Digests::default(),
+            },
+            || candidates(&dir, options.max_file_bytes, since_ns, &options.constraints),
+        );
         let Listed {
             all,
             omitted: walked,
             warnings,
-        } = candidates(&dir, options.max_file_bytes, since_ns, &options.constraints)?;
+        } = listed?;
         let asked = asked(options);
         let from = match &options.cursor {
             None => 0,
@@ -238,10 +240,8 @@ pub(crate) fn candidates(
     constraints: &Constraints,
 ) -> Result<Listed, Error> {
     let ignore = Ignore::of(scope)?;
-    let mut omitted = Omissions::default();
     let tree = tree::list(scope, MAX_DEPTH, exports_folder);
-    let mut all = Vec::with_capacity(tree.files.len());
-    for (path, stamp) in tree.files {
+    let judge = |(path, stamp): (String, Stamp)| {
         let reason = if ignore.matches(&path) {
             Some(OmitReason::Ignored)
         } else if stamp.size > max_file_bytes {
@@ -252,17 +252,23 @@ pub(crate) fn candidates(
             None
         };
         if let Some(reason) = reason {
-            omitted.add(path, reason);
-            continue;
+            return Either::Right((path, reason));
         }
         match ArtifactPath::new(path) {
-            Ok(path) => all.push(Candidate {
+            Ok(path) => Either::Left(Candidate {
                 wanted: constraints.wants(path.as_str()),
                 path,
                 stamp,
             }),
-            Err(bad) => omitted.add(bad.0, OmitReason::UnsafeName),
+            Err(bad) => Either::Right((bad.0, OmitReason::UnsafeName)),
         }
+    };
+    let (mut all, mut left_out): (Vec<Candidate>, Vec<_>) =
+        tree.files.into_par_iter().partition_map(judge);
+    let mut omitted = Omissions::default();
+    left_out.sort_unstable();
+    for (path, reason) in left_out {
+        omitted.add(path, reason);
     }
     for other in tree.others {
         match other {
@@ -291,30 +297,23 @@ pub(crate) fn read_all(
     digests: &Digests,
     omitted: &mut Omissions,
 ) -> (Vec<Artifact>, HashSet<ArtifactPath>) {
-    let read: Vec<Result<Artifact, OmitReason>> = page
-        .par_iter()
-        .map(|candidate| {
-            let path = &candidate.path;
-            let seen = &candidate.stamp;
-            let found = measure::listed(scope, path, seen, max_file_bytes, verified, digests)?;
-            Ok(Artifact {
+    let read_one = |candidate: &Candidate| {
+        let (path, seen) = (&candidate.path, &candidate.stamp);
+        match measure::listed(scope, path, seen, max_file_bytes, verified, digests) {
+            Ok(found) => Either::Left(Artifact {
                 path: path.clone(),
                 size: found.stamp.size,
                 sha256: found.sha256,
                 content_type: found.content_type.into_owned(),
-            })
-        })
-        .collect();
-    let mut artifacts = Vec::with_capacity(read.len());
-    let mut failed = HashSet::new();
-    for (candidate, result) in page.iter().zip(read) {
-        match result {
-            Ok(artifact) => artifacts.push(artifact),
-            Err(reason) => {
-                omitted.add(candidate.path.as_str(), reason);
-                failed.insert(candidate.path.clone());
-            }
+            }),
+            Err(reason) => Either::Right((path.clone(), reason)),
         }
+    };
+    let (artifacts, unread): (Vec<Artifact>, Vec<_>) = page.par_iter().partition_map(read_one);
+    let mut failed = HashSet::new();
+    for (path, reason) in unread {
+        omitted.add(path.as_str(), reason);
+        failed.insert(path);
     }
     (artifacts, failed)
 }

@@ -12,7 +12,7 @@ use threadline_files::{
 
 use crate::{
     cache::{Digests, Known},
-    clock::now_ns,
+    clock::{TICK_NS, now_ns},
     content_type,
     omissions::of_reason,
     verified::Verified,
@@ -67,18 +67,25 @@ pub(crate) fn listed(
             content_type,
         });
     }
-    let file = root
-        .open_file(path.as_str())
-        .map_err(|e| of_reason(e.reason()))?;
     let began_ns = now_ns();
-    let stamp = Stamp::of(&file).map_err(|_| OmitReason::Unreadable)?;
+    let opened_file = root.open_stamped(path.as_str());
+    let (file, stamp) = opened_file.map_err(|e| of_reason(e.reason()))?;
     if stamp.size > max_file_bytes {
         return Err(OmitReason::TooLarge);
     }
-    let found = opened(&file, path, stamp, verified).map_err(|e| match e {
+    let unmeasured = |e| match e {
         Unmeasured::Changed => OmitReason::ChangedWhileReading,
         Unmeasured::Io(_) => OmitReason::Unreadable,
-    })?;
+    };
+    let found = opened(&file, path, stamp, verified).map_err(unmeasured)?;
+    // The system notes the time of a write when it begins. One that is under way leaves no trace in
+    // the stamp, but not the same bytes twice either. (Who reads knows what the bytes must be.)
+    if stamp.mtime_ns >= began_ns.saturating_sub(TICK_NS) {
+        let again = opened(&file, path, stamp, verified).map_err(unmeasured)?;
+        if again.sha256 != found.sha256 {
+            return Err(OmitReason::ChangedWhileReading);
+        }
+    }
     let known = Known {
         sha256: found.sha256,
         content_type: match by_name {
@@ -102,35 +109,39 @@ pub(crate) fn opened(
     stamp: Stamp,
     verified: &Verified,
 ) -> Result<Measured, Unmeasured> {
-    let sha256 = match verified.get(&stamp) {
-        Some(sha256) => sha256,
-        None => {
-            let began_ns = now_ns();
-            match hash::file_with(file, |bytes| verified.meter.add(bytes))? {
-                Hashed::Stable {
-                    sha256,
-                    stamp: hashed,
-                } if hashed == stamp => {
-                    verified.put(stamp, Sha256(sha256), began_ns);
-                    Sha256(sha256)
-                }
-                _ => return Err(Unmeasured::Changed),
-            }
-        }
+    let by_name = content_type::of_name(path.as_str());
+    if let Some(sha256) = verified.get(&stamp) {
+        let content_type = match by_name {
+            Some(content_type) => content_type,
+            None => of_bytes(file, verified)?,
+        };
+        return Ok(Measured {
+            stamp,
+            sha256,
+            content_type,
+        });
+    }
+    let began_ns = now_ns();
+    let mut content_type = by_name;
+    let mut see = |bytes: &[u8]| {
+        verified.meter.add(bytes.len() as u64);
+        // The first part is at least as long as what a type is told by, or all there is.
+        content_type.get_or_insert_with(|| content_type::of_head(bytes));
     };
-    let content_type = type_of(path, file, verified)?;
+    let hashed = hash::file_with(file, stamp, &mut see)?;
+    let Hashed::Stable { sha256, .. } = hashed else {
+        return Err(Unmeasured::Changed);
+    };
+    verified.put(stamp, Sha256(sha256), began_ns);
     Ok(Measured {
         stamp,
-        sha256,
-        content_type,
+        sha256: Sha256(sha256),
+        content_type: content_type.unwrap_or(content_type::UNKNOWN),
     })
 }
 
-/// What an open file is.
-fn type_of(path: &ArtifactPath, file: &File, verified: &Verified) -> io::Result<&'static str> {
-    if let Some(known) = content_type::of_name(path.as_str()) {
-        return Ok(known);
-    }
+/// What an open file is, by its first bytes.
+fn of_bytes(file: &File, verified: &Verified) -> io::Result<&'static str> {
     let mut head = vec![0; content_type::HEAD];
     let got = file.read_at(&mut head, 0)?;
     verified.meter.add(got as u64);

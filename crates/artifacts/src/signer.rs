@@ -56,9 +56,10 @@ impl Signer {
     pub(crate) fn sign_parts(&self, path: &ArtifactPath, size: u64, sha256: &Sha256) -> String {
         let mut digest = [0; 64];
         let digest = hex_of(&sha256.0, &mut digest);
-        let size = size.to_string();
+        let mut digits = [0; 20];
+        let size = decimal(size, &mut digits);
         let mut mac = self.mac.clone();
-        reference::rest(&mut mac, path.as_str(), &size, digest, &self.expires);
+        reference::rest(&mut mac, path.as_str(), size, digest, &self.expires);
         let mut code = [0; 64];
         let code = hex_of(&mac.finalize().into_bytes().into(), &mut code);
 
@@ -67,20 +68,59 @@ impl Signer {
         text.push_str(&self.head);
         reference::encode(path.as_str(), &mut text);
         text.push_str("::");
-        for part in [&self.kid, ".", &size, ".", digest, ".", code] {
+        for part in [&self.kid, ".", size, ".", digest, ".", code] {
             text.push_str(part);
         }
         text
     }
 }
 
-fn hex_of<'a>(bytes: &[u8; 32], out: &'a mut [u8; 64]) -> &'a str {
+/// The two digits of every byte.
+const PAIRS: [[u8; 2]; 256] = {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (pair, byte) in out.chunks_exact_mut(2).zip(bytes) {
-        let digits = [byte >> 4, byte & 15].map(|n| DIGITS.get(usize::from(n)).copied());
-        for (to, digit) in pair.iter_mut().zip(digits.into_iter().flatten()) {
-            *to = digit;
-        }
+    let mut pairs = [[0; 2]; 256];
+    let mut n = 0;
+    while n < 256 {
+        pairs[n] = [DIGITS[n / 16], DIGITS[n % 16]];
+        n += 1;
+    }
+    pairs
+};
+
+fn hex_of<'a>(bytes: &[u8; 32], out: &'a mut [u8; 64]) -> &'a str {
+    let (pairs, _) = out.as_chunks_mut::<2>();
+    for (pair, byte) in pairs.iter_mut().zip(bytes) {
+        *pair = PAIRS[usize::from(*byte)];
     }
     std::str::from_utf8(out).unwrap_or_default()
+}
+
+fn decimal(mut number: u64, out: &mut [u8; 20]) -> &str {
+    let mut at = out.len();
+    loop {
+        at -= 1;
+        // A remainder by ten is a digit.
+        out[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&out[at..]).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn numbers_and_digests_are_written_as_everybody_writes_them() {
+        for number in [0, 7, 10, 4_096, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
+            assert_eq!(decimal(number, &mut [0; 20]), number.to_string());
+        }
+        let bytes = std::array::from_fn(|n| (n * 37 + 5) as u8);
+        assert_eq!(hex_of(&bytes, &mut [0; 64]), hex::encode(bytes));
+    }
 }

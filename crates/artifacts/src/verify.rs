@@ -109,7 +109,11 @@ pub struct Finding {
 
 /// What is the matter with a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "what", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "what",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
 pub enum What {
     /// It is there with other bytes.
     Differs {

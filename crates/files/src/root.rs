@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// A directory that can be listed and synced.
-const LIST: OFlags = OFlags::RDONLY
+pub(crate) const LIST: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 /// NONBLOCK: a FIFO or a device must not stall us before the descriptor can be checked.

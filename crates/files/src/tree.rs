@@ -1,15 +1,19 @@
 //! Listing a whole tree at once, by several threads: for callers that need all of it anyway.
 
-use std::ffi::{CStr, CString};
+use std::{
+    ffi::{CStr, CString},
+    os::fd::AsFd as _,
+};
 
 use rayon::prelude::*;
 use rustix::{
-    fs::{AtFlags, Dir, FileType, statat},
+    fs::{AtFlags, FileType, Mode, openat, statat},
     io::Errno,
 };
 
 use crate::{
     FileKind, Reason, Root, Stamp, Stat,
+    root::LIST,
     stamp::retried,
     walk::{Found, Problem, escaped, join},
 };
@@ -122,37 +126,69 @@ fn fill(
     let held = root.open_dir(&folder.path).map_err(|e| e.reason())?;
     // Files beyond the first many, to be asked about by all threads.
     let mut rest: Vec<CString> = Vec::new();
-    for entry in Dir::read_from(held.fd()).map_err(Reason::of)? {
-        let entry = entry.map_err(Reason::of)?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
+    each_name(&held, folder, |name, kind| match kind {
+        FileType::RegularFile if level.files.len() >= MANY => rest.push(name.to_owned()),
+        // Some file systems do not say what a name is. Then it is asked about, as a file is.
+        FileType::RegularFile | FileType::Unknown => {
+            let found = look(&held, &folder.path, name);
+            level.take(found, folder, max_depth, enter);
         }
-        match entry.file_type() {
-            FileType::RegularFile if level.files.len() >= MANY => rest.push(name.to_owned()),
-            // Some file systems do not say what a name is. Then it is asked about, as a file is.
-            FileType::RegularFile | FileType::Unknown => {
-                let found = look(&held, &folder.path, name);
+        kind => match name.to_str() {
+            Ok(text) => {
+                let found = Look::Other(join(&folder.path, text), FileKind::of(kind));
                 level.take(found, folder, max_depth, enter);
             }
-            kind => match name.to_str() {
-                Ok(text) => {
-                    let found = Look::Other(join(&folder.path, text), FileKind::of(kind));
-                    level.take(found, folder, max_depth, enter);
-                }
-                Err(_) => {
-                    let path = join(&folder.path, &escaped(name.to_bytes()));
-                    level.problem(path, Problem::NameNotUtf8);
-                }
-            },
-        }
-    }
+            Err(_) => {
+                let path = join(&folder.path, &escaped(name.to_bytes()));
+                level.problem(path, Problem::NameNotUtf8);
+            }
+        },
+    })
+    .map_err(Reason::of)?;
     let looked: Vec<Look> = rest
         .par_iter()
         .map(|name| look(&held, &folder.path, name))
         .collect();
     for found in looked {
         level.take(found, folder, max_depth, enter);
+    }
+    Ok(())
+}
+
+/// Gives every name in a folder, but the two that each has.
+#[cfg(target_os = "linux")]
+fn each_name(
+    held: &Root,
+    folder: &Folder,
+    mut take: impl FnMut(&CStr, FileType),
+) -> Result<(), Errno> {
+    // The place in a listing belongs to the open folder. The root is shared with others.
+    let own = if folder.path.is_empty() {
+        Some(retried(|| openat(held.fd(), ".", LIST, Mode::empty()))?)
+    } else {
+        None
+    };
+    let dir = own.as_ref().map_or(held.fd(), |own| own.as_fd());
+    // Unlike `Dir`, this makes no copy of each name.
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 32 * 1024];
+    let mut entries = rustix::fs::RawDir::new(dir, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            take(entry.file_name(), entry.file_type());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn each_name(held: &Root, _: &Folder, mut take: impl FnMut(&CStr, FileType)) -> Result<(), Errno> {
+    let own = retried(|| openat(held.fd(), ".", LIST, Mode::empty()))?;
+    for entry in rustix::fs::Dir::new(own)? {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            take(entry.file_name(), entry.file_type());
+        }
     }
     Ok(())
 }

@@ -66,7 +66,10 @@ pub(super) fn decide(mut scopes: Vec<Surveyed>, retention: &Retention, now: i64)
         plan.consider(scope, RemovedFor::Age, retention, now);
     }
     for scope in young {
-        if retention.max_bytes.is_none_or(|max| plan.bytes_after <= max) {
+        if retention
+            .max_bytes
+            .is_none_or(|max| plan.bytes_after <= max)
+        {
             break;
         }
         plan.consider(scope, RemovedFor::Bytes, retention, now);

@@ -34,8 +34,15 @@ fn retention(days: Option<u64>, bytes: Option<u64>) -> Retention {
     }
 }
 
-fn told(plan: &RemovalPlan) -> (Vec<(&str, RemovedFor)>, Vec<(&str, KeptFor)>, u64) {
-    let name = |scope: &'_ ArtifactScope| scope.as_str().to_owned().leak().rsplit('/').next();
+/// What goes and what stays, by run, and the bytes that are left.
+type Told = (
+    Vec<(&'static str, RemovedFor)>,
+    Vec<(&'static str, KeptFor)>,
+    u64,
+);
+
+fn told(plan: &RemovalPlan) -> Told {
+    let name = |scope: &ArtifactScope| scope.as_str().to_owned().leak().rsplit('/').next();
     (
         plan.remove
             .iter()
@@ -58,7 +65,11 @@ fn without_rules_nothing_goes() {
 
 #[test]
 fn age_takes_what_is_older_than_it() {
-    let all = vec![scope("new", 29, 1), scope("old", 31, 2), scope("edge", 30, 4)];
+    let all = vec![
+        scope("new", 29, 1),
+        scope("old", 31, 2),
+        scope("edge", 30, 4),
+    ];
     let plan = decide(all, &retention(Some(30), None), NOW);
     assert_eq!(told(&plan), (vec![("old", RemovedFor::Age)], vec![], 5));
 }
@@ -117,7 +128,10 @@ fn what_is_protected_stays_and_says_why() {
     let plan = decide(all, &none, NOW);
     assert_eq!(
         told(&plan).0,
-        [("was-held", RemovedFor::Bytes), ("fresh", RemovedFor::Bytes)]
+        [
+            ("was-held", RemovedFor::Bytes),
+            ("fresh", RemovedFor::Bytes)
+        ]
     );
 }
 

@@ -68,11 +68,7 @@ impl Workspace {
     }
 
     /// What stays of a run's scope, if it was removed.
-    pub fn tombstone(
-        &self,
-        session: &SessionKey,
-        run: &RunId,
-    ) -> Result<Option<Tombstone>, Error> {
+    pub fn tombstone(&self, session: &SessionKey, run: &RunId) -> Result<Option<Tombstone>, Error> {
         match self.notes(session, run)? {
             Some(notes) => read(&notes),
             None => Ok(None),

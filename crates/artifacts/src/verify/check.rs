@@ -11,7 +11,7 @@ use std::{
 use rayon::prelude::*;
 use threadline_contract::{Artifact, RunId, Sha256, scope::NOTES};
 use threadline_files::{
-    Root,
+    FileKind, Root, Stat,
     hash::{self, Hashed},
     tree,
     walk::{Found as Walked, Problem},
@@ -52,13 +52,23 @@ pub(super) fn check(
     options: &VerifyOptions,
     tell: &(dyn Fn(Progress) + Sync),
 ) -> Result<Report, Error> {
-    let there = look(root, &found, options);
+    let mut there = look(root, &found, options);
     let mut claims: BTreeMap<String, Vec<Claim<'_>>> = BTreeMap::new();
     for (by, sourced) in found.receipts.iter().enumerate() {
         for file in sourced.receipt.files() {
             let path = place(sourced, file, &there);
             let run = &sourced.receipt.run_id;
-            claims.entry(path).or_default().push(Claim { by, run, file });
+            claims
+                .entry(path)
+                .or_default()
+                .push(Claim { by, run, file });
+        }
+    }
+    for path in claims.keys() {
+        // A listing names files; a folder in the place of one shows only when it is asked for.
+        let is_folder = |stat: Stat| stat.kind == FileKind::Dir;
+        if !there.contains_key(path) && root.stat(path).is_ok_and(is_folder) {
+            there.insert(path.clone(), There::Other);
         }
     }
     // A copy of an archived file in the open is no extra file if it is the same file.
@@ -73,7 +83,9 @@ pub(super) fn check(
     if options.run.is_none() {
         for (path, what) in &there {
             let same = |file: &&Artifact| digests.get(path) == Some(&Some(file.sha256));
-            let copy = copies.get(path.as_str()).is_some_and(|c| c.iter().any(|f| same(f)));
+            let copy = copies
+                .get(path.as_str())
+                .is_some_and(|c| c.iter().any(same));
             if !claims.contains_key(path) && !copy {
                 let what = match what {
                     There::Unreadable => What::Unreadable,
@@ -115,7 +127,11 @@ pub(super) fn check(
 /// Everything in the open and in the archives, by its path in the folder.
 fn look(root: &Root, found: &Found, options: &VerifyOptions) -> BTreeMap<String, There> {
     let mut there = BTreeMap::new();
-    add(&mut there, "", tree::list(root, DEPTH, |path| path != NOTES));
+    add(
+        &mut there,
+        "",
+        tree::list(root, DEPTH, |path| path != NOTES),
+    );
     let with_receipts = found.receipts.iter().filter_map(|r| r.folder.as_ref());
     let folders: BTreeSet<&String> = if options.receipts.is_empty() {
         found.folders.iter().chain(with_receipts).collect()
@@ -126,7 +142,11 @@ fn look(root: &Root, found: &Found, options: &VerifyOptions) -> BTreeMap<String,
         let archive = format!("{folder}/files");
         // Most runs have none.
         if let Ok(dir) = root.open_dir(&archive) {
-            add(&mut there, &format!("{archive}/"), tree::list(&dir, DEPTH, |_| true));
+            add(
+                &mut there,
+                &format!("{archive}/"),
+                tree::list(&dir, DEPTH, |_| true),
+            );
         }
     }
     there
@@ -197,10 +217,16 @@ fn wanted(
 }
 
 /// Reads files, several at a time, none of them whole in memory.
-fn read(root: &Root, files: Vec<(String, u64)>, tell: &(dyn Fn(Progress) + Sync)) -> (Digests, u64) {
+fn read(
+    root: &Root,
+    files: Vec<(String, u64)>,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> (Digests, u64) {
     let (done, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let total_files = files.len() as u64;
-    let total_bytes = files.iter().fold(0_u64, |sum, (_, size)| sum.saturating_add(*size));
+    let total_bytes = files
+        .iter()
+        .fold(0_u64, |sum, (_, size)| sum.saturating_add(*size));
     // One at a time, so that whoever listens never hears of less than before.
     let told = Mutex::new(());
     let say = || {
@@ -283,8 +309,7 @@ fn judge(
     }
 }
 
-/// A file that the listing did not come upon: not there, or behind a folder that cannot be listed, or
-/// a folder itself.
+/// A file that the listing did not come upon: not there, or behind a folder that cannot be listed.
 fn absent(path: &str, there: &BTreeMap<String, There>) -> What {
     let mut above = path;
     while let Some((folder, _)) = above.rsplit_once('/') {
@@ -293,10 +318,5 @@ fn absent(path: &str, there: &BTreeMap<String, There>) -> What {
         }
         above = folder;
     }
-    let below = format!("{path}/");
-    let folder = there
-        .range(below.clone()..)
-        .next()
-        .is_some_and(|(next, _)| next.starts_with(&below));
-    if folder { What::NotAFile } else { What::Missing }
+    What::Missing
 }
