@@ -4,6 +4,7 @@
 //! as a user would and measure it from outside, on loopback only, bounded in count and time.
 
 mod appends;
+mod artifacts;
 mod capabilities;
 mod history;
 mod idle;
@@ -14,12 +15,24 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
-const NAMES: [&str; 5] = ["idle", "capabilities", "subscribers", "appends", "history"];
+const NAMES: [&str; 6] = [
+    "idle",
+    "capabilities",
+    "subscribers",
+    "appends",
+    "history",
+    "artifacts",
+];
 
 fn main() -> anyhow::Result<()> {
     let mut wanted: Vec<String> = std::env::args().skip(1).collect();
     if wanted.first().map(String::as_str) == Some("bare-http") {
         return runtime()?.block_on(capabilities::bare_http());
+    }
+    if let [child, what, place] = wanted.as_slice()
+        && child == "artifacts-child"
+    {
+        return artifacts::child(what, place);
     }
     if let Some(unknown) = wanted.iter().find(|w| !NAMES.contains(&w.as_str())) {
         bail!(
@@ -32,16 +45,16 @@ fn main() -> anyhow::Result<()> {
     }
     process::raise_descriptor_limit()?;
     process::describe_machine()?;
-    let program = program()?;
     let runtime = runtime()?;
     for name in wanted {
         println!("\n## {name}");
         match name.as_str() {
-            "idle" => runtime.block_on(idle::measure(&program))?,
-            "capabilities" => runtime.block_on(capabilities::measure(&program))?,
-            "subscribers" => runtime.block_on(subscribers::measure(&program))?,
+            "idle" => runtime.block_on(idle::measure(&program()?))?,
+            "capabilities" => runtime.block_on(capabilities::measure(&program()?))?,
+            "subscribers" => runtime.block_on(subscribers::measure(&program()?))?,
             "appends" => runtime.block_on(appends::measure())?,
-            "history" => runtime.block_on(history::measure(&program))?,
+            "history" => runtime.block_on(history::measure(&program()?))?,
+            "artifacts" => artifacts::measure()?,
             other => bail!("`{other}` is listed and not there"),
         }
     }

@@ -35,11 +35,20 @@ pub(crate) fn describe_machine() -> anyhow::Result<()> {
 
 /// Resident memory in bytes.
 pub(crate) fn rss(pid: u32) -> anyhow::Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    status(&pid.to_string(), "VmRSS:")
+}
+
+/// The most resident memory that this process ever had, in bytes.
+pub(crate) fn peak() -> anyhow::Result<u64> {
+    status("self", "VmHWM:")
+}
+
+fn status(process: &str, field: &'static str) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status
         .lines()
-        .find_map(|l| l.strip_prefix("VmRSS:"))
-        .context("VmRSS")?;
+        .find_map(|l| l.strip_prefix(field))
+        .context(field)?;
     let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
     Ok(kib * 1024)
 }
