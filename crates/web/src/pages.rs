@@ -171,7 +171,7 @@ pub(crate) fn form(method: &str, thread: &str, back: &str, inside: &Markup) -> M
             input type="hidden" name="thread" value=(thread);
             input type="hidden" name="back" value=(back);
             (inside)
-            p.error role="alert" hidden {}
+            p.error role="alert" data-own hidden {}
         }
     }
 }

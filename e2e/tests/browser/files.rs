@@ -169,6 +169,11 @@ async fn browser_attaches_chosen_dropped_and_pasted_files() {
         w.js(&paste("large.bin", "new Uint8Array(11 << 20)")).await;
         w.write("[data-write]", "too much\u{e007}").await;
         w.sees(".composer .error", "large.bin has 12 MB").await;
+        // What happens meanwhile does not wipe it away.
+        w.js("document.dispatchEvent(new Event('visibilitychange'))")
+            .await;
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        w.sees(".composer .error", "large.bin has 12 MB").await;
         assert_eq!(
             w.js("document.querySelector('[data-write]').value").await,
             json!("too much")

@@ -40,7 +40,7 @@ pub(crate) fn answers(question: &Question, lay: Lay, keys: bool, back: &str) -> 
                     button.button type="submit" { "Answer" }
                 }
             }
-            p.error role="alert" hidden {}
+            p.error role="alert" data-own hidden {}
         }
     }
 }

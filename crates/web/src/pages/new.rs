@@ -37,7 +37,7 @@ fn page(runtimes: &Result<Runtimes, Fault>) -> Markup {
                         button.button.primary type="submit" { "Start" }
                     }
                 }
-                p.error role="alert" hidden {}
+                p.error role="alert" data-own hidden {}
                 (choice(runtimes))
                 details.more {
                     summary { "More" }

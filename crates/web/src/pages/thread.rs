@@ -202,7 +202,7 @@ fn composer(view: &ThreadView) -> Markup {
             @if unable { input type="hidden" name="newSession" value="1"; }
             textarea name="prompt" rows="1" required placeholder=(hint) aria-label="Message" data-write {}
             div.chips data-chips data-own {}
-            p.error role="alert" hidden {}
+            p.error role="alert" data-own hidden {}
             div.bar {
                 (attach())
                 @if unable {

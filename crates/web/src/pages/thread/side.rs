@@ -97,6 +97,9 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
                 (icon::check())
                 span { (files.saturating_sub(changed)) " of " (files) " verified" }
                 @if let Some(at) = state.last_artifact_sync_at_ms { span.muted.small { (words::clock(at)) } }
+                @if let Some(receipt) = state.last_receipt.map(|digest| digest.to_hex()) {
+                    span.muted.small title=(receipt) { "receipt " code { (&receipt[..12]) } }
+                }
             }
         },
         Some(SyncStatus::Partial) => trouble("Not every file is here."),
