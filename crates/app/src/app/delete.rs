@@ -35,7 +35,7 @@ impl App {
             Some(turn) => Some(turn.try_lock().map_err(|_| {
                 Fault::new(
                     Code::ThreadBusy,
-                    "The thread's files are still being fetched. Try again in a moment.",
+                    "The thread's files are still being synced. Try again in a moment.",
                 )
             })?),
             None => None,

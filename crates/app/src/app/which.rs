@@ -231,6 +231,6 @@ fn work_folder(folder: &str, data: Option<&Path>) -> Result<(), Fault> {
 pub(crate) fn busy() -> Fault {
     Fault::new(
         Code::ThreadBusy,
-        "The thread has a run. Wait for its end or stop it first.",
+        "The thread has a run. Wait for its end or cancel it first.",
     )
 }

@@ -159,7 +159,7 @@ fn hints_are_in_words_of_the_command_line() {
     assert_eq!(
         said(
             Code::ThreadBusy,
-            "The thread has a run. Wait for its end or stop it first."
+            "The thread has a run. Wait for its end or cancel it first."
         ),
         "error: The thread has a run. [THREAD_BUSY]\n  `threadline watch` waits for its end, `threadline cancel` ends it.\n"
     );
