@@ -80,6 +80,9 @@ pub(crate) enum Command {
     /// Run Threadline as a server that other programs and machines call; it has no pages
     #[command(after_help = SERVE)]
     Serve(Serve),
+    /// Serve the files of runs to the OpenClaw plugin, over standard input and output
+    #[command(after_help = SIDECAR)]
+    OpenclawSidecar(Sidecar),
     /// Check that everything is in order, and say what to do where it is not
     Doctor,
     /// End the background process
@@ -130,6 +133,14 @@ until it is told to end. For the pages in a browser, see `threadline up`.
 The address is 127.0.0.1:8787 unless --listen, THREADLINE_LISTEN or server.listen says otherwise.
 Beyond this machine it takes --allow-remote and a token of your own in THREADLINE_TOKEN. There is no
 TLS here: put a proxy that has it in front.";
+
+const SIDECAR: &str = "\
+For the plugin of an OpenClaw gateway, which starts it and keeps it running: JSON-RPC 2.0, one object
+per line. It ends with its input. docs/sidecar.md describes the methods.
+
+Its signing keys, and the record of which run took which shared file, lie in `openclaw` in the data
+folder. The secret of the earlier plugin is read from XWORKMATE_ARTIFACT_REF_SIGNING_SECRET, and the
+gateway's profile from OPENCLAW_WORKSPACE_DIR, OPENCLAW_STATE_DIR and OPENCLAW_PROFILE.";
 
 /// `run`.
 #[derive(Debug, Args)]
@@ -241,6 +252,20 @@ pub(crate) struct Up {
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) listen: Listen,
+}
+
+/// `openclaw-sidecar`.
+#[derive(Debug, Args)]
+pub(crate) struct Sidecar {
+    /// The workspace, when a request names none
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<String>,
+    /// Where the gateway's tools put media [default: ~/.openclaw/media]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) media: Option<PathBuf>,
+    /// Where they put everything else [default: /tmp/openclaw]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tmp: Option<PathBuf>,
 }
 
 /// `config`.

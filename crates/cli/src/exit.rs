@@ -122,6 +122,7 @@ impl Exit {
             | C::GatewayBusy
             | C::RuntimeBusy
             | C::QuestionAlreadyClosed
+            | C::RequestCancelled
             | C::QueueFull
             | C::ThreadArchived
             | C::ThreadBusy => Self::NotNow,

@@ -29,7 +29,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(exit) => return exit,
     };
-    let json = cli.everywhere.json;
+    // The output of a sidecar is for answers alone.
+    let is_sidecar = matches!(cli.command, Command::OpenclawSidecar(_));
+    let json = cli.everywhere.json && !is_sidecar;
     let is_background = matches!(cli.command, Command::Owner);
     match perform(cli) {
         Ok(exit) => exit.into(),

@@ -79,6 +79,7 @@ codes! {
     ContinuationUnavailable "SESSION_CONTINUATION_UNAVAILABLE" Bridge -32002 409 "The session cannot be continued. Start a new one with session.start.";
     GatewayBusy "OPENCLAW_GATEWAY_BUSY" Bridge -32002 503 "The OpenClaw lane and its queue are full. Try again when a run has ended.";
     RuntimeBusy "RUNTIME_BUSY" Bridge -32002 503 "The runtime's lane and its queue are full. Try again when a run has ended.";
+    RequestCancelled "REQUEST_CANCELLED" Bridge -32800 409 "The caller took the request back before it began. Nothing was done.";
     ShuttingDown "SHUTTING_DOWN" Bridge -32002 503 "The server is stopping. Send the same requestId again when it is back.";
     // Looking up, cancelling and answering.
     InvalidLookup "invalid_lookup" Bridge -32602 400 "Name the run by appThreadKey and runId.";

@@ -7,6 +7,7 @@ mod out;
 mod owner;
 mod run;
 mod settings;
+mod sidecar;
 mod task;
 mod threads;
 
@@ -98,6 +99,7 @@ pub(crate) async fn perform(cli: Cli, context: Context) -> Result<Exit, Fault> {
         Command::Up(args) => owner::up(&context, args).await,
         Command::Serve(_) => owner::serve(&context).await,
         Command::Owner => owner::background(&context).await,
+        Command::OpenclawSidecar(args) => sidecar::sidecar(&context, args).await,
         Command::Stop => owner::stop(&context).await,
         Command::Doctor => doctor::doctor(&context).await,
         Command::Config(ConfigCommand::Show { origin }) => settings::config(&context, origin),

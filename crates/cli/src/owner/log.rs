@@ -51,6 +51,12 @@ pub(crate) fn start(log: &Log, mode: Mode, places: &Places) -> Result<(), Fault>
     started.map_err(|e| wrong(&e))
 }
 
+/// Starts logging for a process that is not an owner.
+pub(crate) fn to_stderr(log: &Log) -> Result<(), Fault> {
+    // Only `up` has a file.
+    start(log, Mode::Serve, &Places::new(Path::new("")))
+}
+
 /// Opens the log file, to add to it.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     if std::fs::metadata(path).is_ok_and(|m| m.len() > LARGEST) {

@@ -15,8 +15,9 @@ pub(crate) const OUTRUN: u8 = 75;
 pub(crate) use self::{
     compose::{Started, run},
     listen::{allowed, bind, url as url_of},
-    log::open as open_log,
+    log::{open as open_log, to_stderr as log_to_stderr},
     places::{Places, storage},
     process::{is_stopped, silent, stopped},
     state::{Mode, Owner, State, VERSION, look},
+    stop::Signals,
 };

@@ -9,13 +9,13 @@ use threadline_server::Activity;
 
 /// The signals that end an owner. Not the one of a closing terminal: whoever started it with `nohup`
 /// wants that ignored, and to hear it would undo that.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     term: Signal,
     int: Signal,
 }
 
 impl Signals {
-    pub(super) fn listen() -> Result<Self, Fault> {
+    pub(crate) fn listen() -> Result<Self, Fault> {
         let hear = |kind| {
             signal(kind)
                 .map_err(|e| Fault::new(Code::Internal, format!("Signals cannot be heard: {e}.")))
@@ -27,7 +27,7 @@ impl Signals {
     }
 
     /// The name of the next one.
-    pub(super) async fn next(&mut self) -> &'static str {
+    pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.term.recv() => "SIGTERM",
             _ = self.int.recv() => "SIGINT",

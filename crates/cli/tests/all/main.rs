@@ -13,5 +13,6 @@ mod model;
 mod owner;
 mod questions;
 mod recovery;
+mod sidecar;
 mod support;
 mod threads;
