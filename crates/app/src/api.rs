@@ -4,11 +4,14 @@
 //! events go out as server-sent events (`GET /app/events`, [`AppEvent`]). The HTTP layer is a thin
 //! shell around `App::dispatch`, `App::events` and `App::changes`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use threadline_contract::{
     AppThreadKey, Deliverable, Millis, Progress, Question, QuestionId, QueuePlace, RequestId,
     ResultCode, RuntimeId, SessionUpdate,
+    method::Gc,
     thread::{Lifecycle, SyncStatus, TaskThread},
     turn::InlineAttachment,
 };
@@ -40,13 +43,29 @@ pub const QUESTIONS: &str = "app.questions";
 pub const HOME: &str = "app.home";
 /// Where turns can run. No parameters → [`Runtimes`].
 pub const RUNTIMES: &str = "app.runtimes";
+/// Removes the files of old runs from this machine's own bridge, or says which would go.
+/// [`GcParams`](threadline_contract::method::GcParams) → [`GcView`].
+pub const ARTIFACTS_GC: &str = "app.artifacts.gc";
 /// What is wrong with the stored threads. No parameters → [`Problems`].
 pub const PROBLEMS: &str = "app.problems";
 
 /// Every method, in the order of the documentation.
-pub const ALL: [&str; 14] = [
-    SEND, RETRY, LIST, SHOW, CANCEL, SYNC, ARCHIVE, RESTORE, DELETE, ANSWER, QUESTIONS, HOME,
-    RUNTIMES, PROBLEMS,
+pub const ALL: [&str; 15] = [
+    SEND,
+    RETRY,
+    LIST,
+    SHOW,
+    CANCEL,
+    SYNC,
+    ARCHIVE,
+    RESTORE,
+    DELETE,
+    ANSWER,
+    QUESTIONS,
+    HOME,
+    RUNTIMES,
+    ARTIFACTS_GC,
+    PROBLEMS,
 ];
 
 /// Parameters of [`SEND`].
@@ -360,6 +379,17 @@ pub struct Runtimes {
     pub version: String,
     /// What it offers.
     pub runtimes: Vec<RuntimeView>,
+}
+
+/// Result of [`ARTIFACTS_GC`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GcView {
+    /// What the bridge says.
+    #[serde(flatten)]
+    pub gc: Gc,
+    /// The names of its threads that are this app's.
+    pub names: BTreeMap<AppThreadKey, String>,
 }
 
 /// A place where turns can run.

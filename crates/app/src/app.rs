@@ -8,6 +8,7 @@
 mod cancel;
 mod delete;
 mod events;
+mod gc;
 mod live;
 mod look;
 mod offers;

@@ -191,6 +191,7 @@ pub(crate) fn ended(
         context.last_artifact_sync_at_ms = Some(now);
         context.last_task_artifact_relative_paths.clear();
         context.last_artifacts.clear();
+        context.last_receipt = None;
         context.last_omitted = snapshot
             .artifacts
             .as_ref()
@@ -260,7 +261,7 @@ pub(crate) fn unsent(
 pub(crate) fn aborted(record: &mut TaskThread, now: Millis) -> Result<bool, Fault> {
     let status = record.lifecycle_state.status;
     if status == Lifecycle::Ready {
-        return Err(Fault::invalid("The thread has no run to stop."));
+        return Err(Fault::invalid("The thread has no run to cancel."));
     }
     record.lifecycle_state.status = status.after(Move::End)?;
     let context = &mut record.context_state;
@@ -281,6 +282,7 @@ pub(crate) fn aborted(record: &mut TaskThread, now: Millis) -> Result<bool, Faul
     context.last_artifact_sync_at_ms = Some(now);
     context.last_task_artifact_relative_paths.clear();
     context.last_artifacts.clear();
+    context.last_receipt = None;
     context.last_omitted.clear();
     record.lifecycle_state.last_result_code = Some(ResultCode::Aborted);
     Ok(running)
@@ -338,6 +340,7 @@ pub(crate) fn synced(
     context.last_task_artifact_relative_paths =
         outcome.files.iter().map(|f| f.path.clone()).collect();
     context.last_artifacts = outcome.files.clone();
+    context.last_receipt = outcome.receipt;
     context.last_omitted = outcome.omitted.clone();
     true
 }
@@ -400,6 +403,7 @@ fn unsettle(record: &mut TaskThread, sync: SyncStatus) {
     context.last_artifact_sync_detail = None;
     context.last_task_artifact_relative_paths.clear();
     context.last_artifacts.clear();
+    context.last_receipt = None;
     context.last_omitted.clear();
 }
 
@@ -412,6 +416,7 @@ fn fail(record: &mut TaskThread, code: ResultCode, message: &str) {
     context.last_artifact_sync_at_ms = Some(now);
     context.last_task_artifact_relative_paths.clear();
     context.last_artifacts.clear();
+    context.last_receipt = None;
     context.last_omitted.clear();
     context.messages.push(Message {
         role: Role::Assistant,

@@ -44,6 +44,7 @@ impl App {
                 read::<NoParams>(params)?;
                 result(self.runtimes().await)
             }
+            api::ARTIFACTS_GC => result(self.artifacts_gc(read(params)?).await),
             api::PROBLEMS => {
                 read::<NoParams>(params)?;
                 result(Ok(self.problems()))

@@ -14,19 +14,23 @@
 //!
 //! A run without files moves nothing.
 //!
+//! **The receipt.** `.xworkmate/runs/<run>/receipt.json` says what the run delivered, all of it, also
+//! where not all of it came. `threadline verify` holds the folder against it.
+//!
 //! **Invariant**: nothing here reads the workspace to find out what a run made.
 
 mod download;
 mod ledger;
 mod list;
 mod place;
+mod receipt;
 mod verified;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use futures_util::{StreamExt as _, stream};
 use threadline_contract::{
-    AppThreadKey, ArtifactItem, ArtifactPath, Code, Fault, Omitted, RunId,
+    AppThreadKey, ArtifactItem, ArtifactPath, Code, Fault, Omitted, RunId, Sha256,
     method::TaskParams,
     scope,
     thread::{SyncStatus, SyncedFile},
@@ -78,6 +82,8 @@ pub(crate) struct Outcome {
     /// The files that are here, by path.
     pub(crate) files: Vec<SyncedFile>,
     pub(crate) omitted: Vec<Omitted>,
+    /// The digest of the receipt that lies in the workspace.
+    pub(crate) receipt: Option<Sha256>,
 }
 
 impl Outcome {
@@ -88,6 +94,7 @@ impl Outcome {
             detail: Some(format!("{}: {}", fault.code, fault.message)),
             files: Vec::new(),
             omitted: Vec::new(),
+            receipt: None,
         }
     }
 }
@@ -115,6 +122,7 @@ pub(crate) async fn bring(mut job: Job) -> Result<Outcome, Fault> {
             detail: None,
             files: Vec::new(),
             omitted: listed.omitted,
+            receipt: None,
         });
     }
     let root = {
@@ -137,22 +145,35 @@ pub(crate) async fn bring(mut job: Job) -> Result<Outcome, Fault> {
             .await?
             .map_err(storage)?
     };
-    let (fetched, mut missed) = fetch(&job, &root, &items, &present).await?;
+    let (fetched, mut missed) = match listed.removed {
+        None => fetch(&job, &root, &items, &present).await?,
+        Some(_) => (Vec::new(), gone(&items, &present)),
+    };
+    let receipt = receipt::of(&job.told.snapshot, &items, listed.receipt, &listed.missed);
     missed.extend(listed.missed);
 
-    let placed = if present.is_empty() && fetched.is_empty() {
-        drop(guard);
-        Placed::default()
-    } else {
+    let (placed, receipt) = {
         let (root, run) = (root.clone(), job.run.clone());
         blocking(move || {
-            let placed = place::place(&root, &run, &items, &present, fetched);
+            let placed = if present.is_empty() && fetched.is_empty() {
+                Ok(Placed::default())
+            } else {
+                place::place(&root, &run, &items, &present, fetched)
+            };
+            let kept = receipt.and_then(|receipt| {
+                let kept = receipt.map(|receipt| receipt::keep(&root, &run, &receipt));
+                kept.transpose()
+            });
             drop(guard);
-            placed
+            placed.map(|placed| (placed, kept))
         })
         .await??
     };
     missed.extend(placed.missed.iter().cloned());
+    let receipt = receipt.unwrap_or_else(|miss| {
+        missed.push(miss);
+        None
+    });
     for file in &placed.files {
         // Nobody may listen; progress is not a promise.
         let _ = job.progress.send(FileProgress {
@@ -169,7 +190,31 @@ pub(crate) async fn bring(mut job: Job) -> Result<Outcome, Fault> {
             .await?
             .map_err(storage)?;
     }
-    Ok(outcome(placed, missed, listed.omitted))
+    Ok(Outcome {
+        receipt,
+        ..outcome(placed, missed, listed.omitted)
+    })
+}
+
+/// What is not here and cannot be fetched any more, in one line.
+fn gone(items: &[ArtifactItem], present: &BTreeMap<ArtifactPath, SyncedFile>) -> Vec<Missed> {
+    let mut absent = items
+        .iter()
+        .filter(|item| !present.contains_key(&item.artifact.path));
+    let Some(first) = absent.next() else {
+        return Vec::new();
+    };
+    let (path, were) = match absent.count() {
+        0 => (first.artifact.path.to_string(), "was"),
+        more => (format!("{} files", more + 1), "were"),
+    };
+    vec![Missed {
+        path,
+        code: Code::ArtifactsRemoved,
+        why: format!(
+            "{were} removed from the bridge to make room, and cannot be fetched any more."
+        ),
+    }]
 }
 
 async fn fetch(
@@ -239,6 +284,7 @@ fn outcome(placed: Placed, mut missed: Vec<Missed>, omitted: Vec<Omitted>) -> Ou
         detail: Some(lines.join("\n")).filter(|d| !d.is_empty()),
         files: placed.files,
         omitted,
+        receipt: None,
     }
 }
 

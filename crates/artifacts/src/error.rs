@@ -170,7 +170,8 @@ impl Error {
     /// The code from the one list.
     pub fn code(&self) -> Code {
         match self {
-            Self::Conflict { .. } | Self::Removed { .. } => Code::Conflict,
+            Self::Conflict { .. } => Code::Conflict,
+            Self::Removed { .. } => Code::ArtifactsRemoved,
             Self::NoReceipt { .. } => Code::ReceiptMissing,
             Self::BadReceipt(_) => Code::ReceiptInvalid,
             Self::BadScope(_)

@@ -70,9 +70,10 @@ pub use receipt::RECEIPT;
 pub use reference::{ArtifactIdentity, RefError};
 pub use resolve::{Resolved, WorkspaceSources};
 pub use retention::{
-    IsLive, Kept, KeptFor, Removal, RemovalPlan, RemovedFor, Retention, ScopeFacts, Tombstone,
+    IsLive, IsWanted, Kept, KeptFor, Removal, RemovalPlan, RemovedFor, Retention, ScopeFacts,
+    Tombstone,
 };
-pub use service::{Service, ServiceSettings};
+pub use service::{GcResult, Service, ServiceSettings};
 pub use signer::Signer;
 pub use verify::{Checked, Finding, Progress, Refused, Report, VerifyOptions, What, verify};
 pub use work::WorkFolder;

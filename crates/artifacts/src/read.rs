@@ -41,6 +41,11 @@ impl Workspace {
         let (session, run) = (&identity.session, &identity.run);
         let scope = match self.scope(session, run)? {
             (_, Some(scope)) => scope,
+            (scope, None) if self.is_removed(session, run)? => {
+                return Err(Error::Removed {
+                    scope: scope.to_string(),
+                });
+            }
             // The identity proves the bytes, so what the earlier plugin left may serve them.
             (_, None) => match self.peer_scope(session, run)? {
                 (_, Some(scope)) => scope,

@@ -20,6 +20,8 @@ use std::time::Duration;
 use serde::Serialize;
 use threadline_contract::{ArtifactScope, RunId, SessionKey};
 
+pub use threadline_contract::RemovedFor;
+
 pub use self::{plan::RemovalPlan, tombstone::Tombstone};
 use crate::keys::{LINK_SECONDS, SKEW_SECONDS};
 
@@ -75,18 +77,6 @@ pub struct Removal {
     pub why: RemovedFor,
 }
 
-/// Why a scope goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RemovedFor {
-    /// It is older than scopes may get.
-    Age,
-    /// All together have too many bytes, and it is the oldest.
-    Bytes,
-    /// An earlier removal was interrupted.
-    Unfinished,
-}
-
 /// A scope that stays although it is old, or large.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -112,6 +102,9 @@ pub enum KeptFor {
     /// It changed too lately.
     Grace,
 }
+
+/// Whether a run is one of those that are looked at.
+pub type IsWanted<'a> = dyn Fn(&SessionKey, &RunId) -> bool + 'a;
 
 /// Whether a run has not ended yet.
 pub type IsLive<'a> = dyn Fn(&SessionKey, &RunId) -> bool + 'a;

@@ -1,10 +1,10 @@
 //! The command line, as it is typed.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{config::SourceFlag, exit};
+use crate::{amount, config::SourceFlag, exit};
 
 /// Run agent tasks, each in its own session, and bring home only files that are proven to be theirs.
 #[derive(Debug, Parser)]
@@ -68,6 +68,9 @@ pub(crate) enum Command {
     Retry(Retry),
     /// Sync a result or files that are still missing here
     Sync(OneThread),
+    /// Check that a folder still holds what was delivered, byte for byte
+    #[command(after_help = VERIFY)]
+    Verify(Verify),
     /// Put a thread away
     Archive(OneThread),
     /// Bring an archived thread back
@@ -83,6 +86,9 @@ pub(crate) enum Command {
     /// Serve the files of runs to the OpenClaw plugin, over standard input and output
     #[command(after_help = SIDECAR)]
     OpenclawSidecar(Sidecar),
+    /// The files that runs left in the data folder
+    #[command(subcommand)]
+    Artifacts(ArtifactsCommand),
     /// Check that everything is in order, and say what to do where it is not
     Doctor,
     /// End the background process
@@ -121,6 +127,29 @@ Examples:
 
 A number is always the number of an option. To answer a question that has options with a number of
 your own, say it in words: \"7 pieces\".";
+
+const VERIFY: &str = "\
+Examples:
+  threadline verify river-report                     the folder of a thread
+  threadline verify ~/.xworkmate/threads/draft-1     any synced folder, or a copy of one
+  threadline verify charts --receipt receipt.json    by a receipt that lies elsewhere
+
+Every sync leaves a receipt in the thread's folder: .xworkmate/runs/<run>/receipt.json. A folder is
+checked without a server. Every file that differs, is missing or is extra is named. The exit code is 0
+when everything that was delivered is there, byte for byte, and 6 when it is not; extra files do no
+harm.";
+
+const GC: &str = "\
+Examples:
+  threadline artifacts gc --older-than 30d --dry-run
+  threadline artifacts gc --older-than 30d --keep-bytes 10GB
+
+Only what runs left in the data folder goes; the folders of threads, with the files that were synced,
+and the folders that agents work in stay as they are. Files of a run that goes on, files that links
+lead to, and files of the last day always stay. Each run's receipt stays for ever.
+
+To have it done by itself, set artifacts.keep_days or artifacts.keep_bytes; without the flags these
+count here too.";
 
 const UP: &str = "\
 For a person on this machine: the same threads as on the command line, in a browser. It runs until
@@ -266,6 +295,42 @@ pub(crate) struct Sidecar {
     /// Where they put everything else [default: /tmp/openclaw]
     #[arg(long, value_name = "DIR")]
     pub(crate) tmp: Option<PathBuf>,
+}
+
+/// `verify`.
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// A folder, or a thread: its name, the beginning of it, or its key
+    #[arg(value_name = "FOLDER|THREAD")]
+    pub(crate) what: String,
+    /// Go by this receipt instead of those in the folder
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Vec<PathBuf>,
+    /// Only what this run delivered
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+}
+
+/// `artifacts`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArtifactsCommand {
+    /// Make room: remove the files of old runs
+    #[command(after_help = GC)]
+    Gc(Gc),
+}
+
+/// `artifacts gc`.
+#[derive(Debug, Args)]
+pub(crate) struct Gc {
+    /// Files that did not change for so long, such as 30d, 12h or 2w
+    #[arg(long, value_name = "AGE", value_parser = amount::age)]
+    pub(crate) older_than: Option<Duration>,
+    /// The oldest, while all together have more, such as 10GB
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
+    pub(crate) keep_bytes: Option<u64>,
+    /// Only say what would go
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// `config`.

@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Cancelled,
     /// The bridge or the background process cannot be reached.
     Unreachable,
-    /// The run succeeded, but not every file could be brought here.
+    /// Not every file of the run is here as it was delivered.
     FilesIncomplete,
     /// There is no such thread or question, or several fit.
     NotFound,
@@ -136,6 +136,7 @@ impl Exit {
             | C::SymlinkRejected
             | C::NotAFile
             | C::ArtifactChanged
+            | C::ArtifactsRemoved
             | C::RangeInvalid
             | C::ScopeMismatch
             | C::OutFileExists => Self::FilesIncomplete,
@@ -198,7 +199,7 @@ Exit codes:
     3  the run ended, but something it had to deliver (--expect) is not there
     4  the run was cancelled
     5  the bridge or the background process cannot be reached
-    6  the run succeeded, but not every file could be brought here
+    6  not every file of the run is here as it was delivered
     7  there is no such thread or question, or several fit
     8  not now: the thread is busy or archived, a queue is full, a question is closed
     9  this machine: the disk, the data folder, the port or the database

@@ -1,6 +1,7 @@
 //! The binary `threadline`: it reads the command line and the settings, does what was asked, and
 //! says how it ended.
 
+mod amount;
 mod args;
 mod client;
 mod commands;

@@ -6,7 +6,7 @@ use std::fmt;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{ArtifactScope, Fault};
+use crate::{ArtifactScope, Fault, Millis};
 
 /// A SHA-256 digest, lower-case hex on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -154,6 +154,34 @@ pub struct ArtifactSet {
     /// Why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_reason: Option<EmptyReason>,
+    /// The digest of the run's receipt: what all of the items, in one canonical form, must come to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Sha256>,
+    /// The files are listed, but their bytes are gone: they were removed to make room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed: Option<Removed>,
+}
+
+/// That the files of a run were removed to make room. What they were is known for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Removed {
+    /// When.
+    pub at: Millis,
+    /// Why.
+    pub why: RemovedFor,
+}
+
+/// Why a run's files were removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RemovedFor {
+    /// They were older than files may get.
+    Age,
+    /// All together had too many bytes, and these were the oldest.
+    Bytes,
+    /// An earlier removal was interrupted.
+    Unfinished,
 }
 
 /// Why a run has no artifacts.

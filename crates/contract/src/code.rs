@@ -95,6 +95,7 @@ codes! {
     LinkForged "LINK_FORGED" Bridge -32042 403 "The link's signature does not hold. Use a link from `xworkmate.tasks.get`.";
     RuntimeReadFailed "RUNTIME_READ_FAILED" Bridge -32043 502 "The runtime could not hand over the file. Try again.";
     ArtifactNotFound "artifact_not_found" Bridge -32044 404 "The file is no longer there.";
+    ArtifactsRemoved "ARTIFACTS_REMOVED" Bridge -32052 410 "The run's files were removed from the bridge to make room. Its receipt says what they were; retry makes them anew.";
     SymlinkRejected "symlink_rejected" Bridge -32050 404 "The path leads through a symbolic link, and links are never followed. Put the file itself into the run's folder.";
     NotAFile "not_a_file" Bridge -32051 404 "What stands there is not a plain file, so there is nothing to hand over.";
     ArtifactChanged "artifact_changed" Bridge -32048 409 "The file changed after the run ended, so it is not what the run delivered.";
@@ -125,7 +126,7 @@ codes! {
     ThreadNotFound "THREAD_NOT_FOUND" App -32004 404 "There is no such thread. `threadline threads` lists them.";
     ThreadAmbiguous "THREAD_AMBIGUOUS" App -32602 409 "Several threads begin so. Type more of the name.";
     ThreadArchived "THREAD_ARCHIVED" App -32002 409 "The thread is archived. `threadline restore` brings it back.";
-    ThreadBusy "THREAD_BUSY" App -32002 409 "The thread has a run. Wait for its end or stop it first.";
+    ThreadBusy "THREAD_BUSY" App -32002 409 "The thread has a run. Wait for its end or cancel it first.";
     ThreadCorrupt "THREAD_RECORD_CORRUPT" App -32002 500 "The thread's record cannot be read. A copy lies beside it; the others are not affected.";
     // Before anything ran.
     ConfigInvalid "CONFIG_INVALID" Cli -32602 400 "Mend the settings that the list names. `threadline config show --origin` shows where each comes from.";

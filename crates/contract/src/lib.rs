@@ -27,7 +27,7 @@ pub mod url;
 
 pub use artifact::{
     Artifact, ArtifactItem, ArtifactPath, ArtifactSet, BadGlob, Deliverable, EmptyReason, Missing,
-    OmitReason, Omitted, Sha256,
+    OmitReason, Omitted, Removed, RemovedFor, Sha256,
 };
 pub use code::{Code, ResultCode, SetBy};
 pub use event::{SessionUpdate, Step, StepState, UpdateKind, Usage};

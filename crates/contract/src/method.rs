@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AppThreadKey, ArtifactScope, Deliverable, Question, QuestionId, Routing, RunId, RuntimeId,
-    SessionKey,
+    AppThreadKey, ArtifactScope, Deliverable, Millis, Question, QuestionId, RemovedFor, Routing,
+    RunId, RuntimeId, SessionKey,
 };
 
 /// What is really installed and reachable.
@@ -29,6 +29,8 @@ pub const TASKS_CANCEL: &str = "xworkmate.tasks.cancel";
 pub const QUESTIONS_LIST: &str = "xworkmate.questions.list";
 /// Answers one.
 pub const QUESTIONS_ANSWER: &str = "xworkmate.questions.answer";
+/// Removes the files of old runs, or says which would go.
+pub const ARTIFACTS_GC: &str = "xworkmate.artifacts.gc";
 /// The notification that carries every logged event.
 pub const UPDATE: &str = "session.update";
 /// The first notification of an event-stream answer.
@@ -37,7 +39,7 @@ pub const ACCEPTED: &str = "xworkmate.bridge.accepted";
 pub const KEEPALIVE: &str = "xworkmate.bridge.keepalive";
 
 /// Every request method, in the order of the documentation.
-pub const ALL: [&str; 11] = [
+pub const ALL: [&str; 12] = [
     CAPABILITIES,
     START,
     MESSAGE,
@@ -49,6 +51,7 @@ pub const ALL: [&str; 11] = [
     TASKS_CANCEL,
     QUESTIONS_LIST,
     QUESTIONS_ANSWER,
+    ARTIFACTS_GC,
 ];
 
 /// Parameters of `session.cancel`, `session.close` and `session.delete`.
@@ -151,6 +154,93 @@ pub struct AnswerParams {
     /// In own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+/// Parameters of `xworkmate.artifacts.gc`: which of the caller's own runs' files go.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GcParams {
+    /// Those that did not change for so many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_age_seconds: Option<u64>,
+    /// The oldest, while all together have more bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
+    /// Say what would go, and touch nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
+/// Result of `xworkmate.artifacts.gc`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Gc {
+    /// Nothing was touched.
+    pub dry_run: bool,
+    /// How many runs' files are gone, or would be.
+    pub removed_runs: u64,
+    /// How many bytes they had.
+    pub freed_bytes: u64,
+    /// How many bytes the caller's runs still have.
+    pub bytes_after: u64,
+    /// Whose files are gone, the oldest first: at most 1,000 of them.
+    pub removed: Vec<GcRemoved>,
+    /// How many stay although they are old, or large.
+    pub kept_runs: u64,
+    /// Which, and why: at most 1,000 of them.
+    pub kept: Vec<GcKept>,
+    /// Folders without a stamp of ours, which are never touched.
+    pub unknown: u64,
+    /// There is more to remove: ask again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+}
+
+/// A run whose files are gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GcRemoved {
+    /// The thread.
+    pub thread_id: AppThreadKey,
+    /// The run.
+    pub run_id: RunId,
+    /// Where they lay.
+    pub scope: ArtifactScope,
+    /// How many files, the bridge's own notes included.
+    pub files: u64,
+    /// How many bytes they had.
+    pub bytes: u64,
+    /// When the last of them changed.
+    pub changed_at: Millis,
+    /// Why they are gone.
+    pub why: RemovedFor,
+}
+
+/// A run whose files stay although a rule would have them go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GcKept {
+    /// Where they lie.
+    pub scope: ArtifactScope,
+    /// Why.
+    pub why: KeptFor,
+    /// `held`: links lead to them until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Millis>,
+}
+
+/// Why files stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeptFor {
+    /// Their run has not ended.
+    Live,
+    /// Links lead to them.
+    Held,
+    /// They changed within the last day.
+    Grace,
 }
 
 /// Parameters of `xworkmate.routing.resolve`.

@@ -27,6 +27,8 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("answer-params.json", of::<method::AnswerParams>()),
         ("resolve-params.json", of::<method::ResolveParams>()),
         ("resolved.json", of::<method::Resolved>()),
+        ("gc-params.json", of::<method::GcParams>()),
+        ("gc.json", of::<method::Gc>()),
         ("capabilities.json", of::<method::Capabilities>()),
         ("task-thread.json", of::<TaskThread>()),
         ("plugin-prepare-params.json", of::<plugin::PrepareParams>()),
@@ -35,6 +37,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("plugin-collect.json", of::<plugin::CollectResult>()),
         ("plugin-export-params.json", of::<plugin::ExportParams>()),
         ("plugin-export.json", of::<plugin::ExportResult>()),
+        ("plugin-gc-params.json", of::<plugin::GcParams>()),
         ("plugin-read-params.json", of::<plugin::ReadParams>()),
         ("plugin-read.json", of::<plugin::ReadResult>()),
     ]

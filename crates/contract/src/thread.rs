@@ -77,7 +77,7 @@ impl Lifecycle {
             )),
             (Running | Queued, Start | Wait | Archive) => Err(Fault::new(
                 Code::ThreadBusy,
-                "The thread has a run. Wait for its end or stop it first.",
+                "The thread has a run. Wait for its end or cancel it first.",
             )),
             (Ready | Queued | Running, Restore) | (Ready, End) => {
                 Err(Fault::invalid("The thread is not in a state for that."))
@@ -180,6 +180,9 @@ pub struct ContextState {
     /// The same files with size and digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_artifacts: Vec<SyncedFile>,
+    /// The digest of the current run's receipt, which lies in the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_receipt: Option<Sha256>,
     /// Files that were seen at the runtime and not taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_omitted: Vec<Omitted>,

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{error, info, warn};
 
-use crate::{capabilities::Remembered, links, run::Driver};
+use crate::{Keep, capabilities::Remembered, links, room::Making, run::Driver};
 
 /// What the engine is told by its operator.
 #[derive(Clone, Debug)]
@@ -41,6 +41,8 @@ pub struct EngineConfig {
     pub result_wait: Duration,
     /// How long a verdict waits for declared deliverables.
     pub verify_wait: Duration,
+    /// How long the files of runs are kept.
+    pub keep: Keep,
 }
 
 /// The run engine. Cheap to clone.
@@ -54,6 +56,7 @@ pub(crate) struct Inner {
     runtimes: BTreeMap<RuntimeId, Lane>,
     leases: Mutex<HashMap<RunId, Lease>>,
     pub(crate) capabilities: Remembered,
+    pub(crate) making_room: Making,
     stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -90,6 +93,7 @@ impl Engine {
             runtimes: lanes.collect(),
             leases: Mutex::default(),
             capabilities: Mutex::default(),
+            making_room: Making::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }));
@@ -100,6 +104,13 @@ impl Engine {
             .0
             .tasks
             .spawn(async move { keeper.keep_leases().await });
+        if engine.0.config.keep != Keep::FOR_EVER {
+            let keeper = engine.clone();
+            engine
+                .0
+                .tasks
+                .spawn(async move { keeper.keep_room().await });
+        }
         Ok(engine)
     }
 

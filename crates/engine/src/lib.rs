@@ -9,6 +9,7 @@ mod capabilities;
 mod engine;
 mod feed;
 mod links;
+mod room;
 mod run;
 mod threads;
 mod workdir;
@@ -16,6 +17,7 @@ mod workdir;
 pub use engine::{Engine, EngineConfig};
 pub use feed::{Feed, FeedItem};
 pub use links::Download;
+pub use room::Keep;
 pub use threads::{Accepted, TurnAnswer};
 
 /// Who is asking: the account that a token belongs to.

@@ -56,14 +56,19 @@ fn fresh_kid() -> String {
 }
 
 impl Engine {
+    /// When links that are made now expire, in seconds since 1970.
+    pub(crate) fn expiry(&self) -> i64 {
+        Millis::now().0 / 1000 + self.0.config.link_ttl.as_secs() as i64
+    }
+
     /// An artifact with a fresh link.
     pub(crate) fn item(
         &self,
         session: &SessionKey,
         run: &RunId,
         artifact: Artifact,
+        expires: i64,
     ) -> Result<ArtifactItem, Fault> {
-        let expires = Millis::now().0 / 1000 + self.0.config.link_ttl.as_secs() as i64;
         let identity = ArtifactIdentity {
             session: session.clone(),
             run: run.clone(),

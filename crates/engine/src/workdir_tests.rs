@@ -16,6 +16,7 @@ fn config(root: &Path) -> EngineConfig {
         link_ttl: Duration::from_secs(1),
         lease_ttl: Duration::from_secs(1),
         result_wait: Duration::from_secs(1),
+        keep: crate::Keep::FOR_EVER,
         verify_wait: Duration::from_secs(1),
     }
 }

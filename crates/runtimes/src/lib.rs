@@ -16,5 +16,6 @@ mod runtime;
 pub use local::LocalWorkspace;
 pub use runtime::{
     Ask, Attachment, Availability, Body, End, EndStatus, Follow, Frame, Identity, LaneSize,
-    Manifest, Pending, Places, ReadAt, Registry, RunRef, Runtime, Signal, TurnPlan, Update,
+    Manifest, Pending, Places, ReadAt, Registry, Room, RoomRules, RunRef, Runtime, Signal, Stands,
+    TurnPlan, Update,
 };

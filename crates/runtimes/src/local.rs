@@ -1,6 +1,7 @@
 //! What every runtime on this host shares: the folders a turn works in, and what leaves them.
 
 mod attachments;
+mod room;
 
 use std::{path::Path, sync::Arc};
 
@@ -9,7 +10,9 @@ use threadline_artifacts::{
     ArtifactIdentity, ChangeKind, CollectOptions, Error, Evidence, Omissions, Reader, WorkFolder,
     Workspace,
 };
-use threadline_contract::{Artifact, Code, EmptyReason, Fault, OmitReason, Omitted, SessionKey};
+use threadline_contract::{
+    Artifact, Code, EmptyReason, Fault, OmitReason, Omitted, SessionKey, Sha256,
+};
 use threadline_files::{Access, atomic};
 use tokio::task::spawn_blocking;
 
@@ -52,10 +55,16 @@ impl LocalWorkspace {
         off_thread(move || prepare(&workspace, &plan)).await
     }
 
-    /// Copies into the scope what the turn provably wrote, and lists the scope. Can be repeated.
+    /// Copies into the scope what the turn provably wrote, lists the scope, and writes the receipt.
+    /// Can be repeated.
     pub async fn collect(&self, plan: &TurnPlan, end: &End) -> Result<Manifest, Fault> {
         let (workspace, plan, end) = (self.workspace.clone(), plan.clone(), end.clone());
         off_thread(move || collect(&workspace, &plan, end)).await
+    }
+
+    /// How many bytes of file contents were read so far to list and to check artifacts.
+    pub fn content_bytes_read(&self) -> u64 {
+        self.workspace.content_bytes_read()
     }
 
     /// Opens an artifact whose bytes are proven to be those that were exported.
@@ -108,6 +117,9 @@ fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest,
     let folder = folder_of(plan);
     let collected = workspace.collect(&plan.session, &plan.run, &folder, &evidence, &options)?;
     let export = workspace.manifest(&plan.session, &plan.run)?;
+    for warning in collected.warnings.iter().chain(&export.warnings) {
+        tracing::warn!(run.id = %plan.run, "Run {}: {warning}", plan.run);
+    }
     let mut omitted = named(collected.omitted);
     omitted.extend(named(export.omitted));
     // In a user's own folder nothing else proves whose these are: they stay, and the user knows.
@@ -124,10 +136,28 @@ fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest,
         reason => reason,
     };
     Ok(Manifest {
+        receipt: receipt(workspace, plan, &export.artifacts)?,
         artifacts: export.artifacts,
         omitted,
         empty_reason,
     })
+}
+
+/// Notes for ever what the run delivered. A run with more files than a receipt can name is still
+/// delivered.
+fn receipt(
+    workspace: &Workspace,
+    plan: &TurnPlan,
+    files: &[Artifact],
+) -> Result<Option<Sha256>, Fault> {
+    match workspace.write_receipt(&plan.session, &plan.run, files.to_vec()) {
+        Ok(receipt) => Ok(Some(receipt.digest())),
+        Err(Error::BadReceipt(why)) => {
+            tracing::warn!(run.id = %plan.run, "Run {} has no receipt: {why}", plan.run);
+            Ok(None)
+        }
+        Err(other) => Err(other.into()),
+    }
 }
 
 /// Omissions one by one; those beyond what is named are still counted.

@@ -1,13 +1,14 @@
 //! What the engine asks of a runtime.
 
-use std::{future::Future, path::PathBuf, pin::Pin};
+use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use threadline_artifacts::{Kept, Removal};
 use threadline_contract::{
     AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Deliverable, EmptyReason, Fault,
-    Omitted, QuestionId, QuestionKind, QuestionOption, RunId, RuntimeId, SessionKey, Sha256, Step,
-    Usage,
+    Omitted, QuestionId, QuestionKind, QuestionOption, Removed, RunId, RuntimeId, SessionKey,
+    Sha256, Step, Usage,
 };
 use tokio::sync::mpsc;
 
@@ -81,13 +82,25 @@ pub trait Runtime: Send + Sync + 'static {
         answer: Option<&'a str>,
     ) -> Pending<'a, Result<(), Fault>>;
 
-    /// Brings what the ended run made into its scope, on evidence, and lists the scope. Can be
-    /// repeated.
+    /// Brings what the ended run made into its scope, on evidence, lists the scope, and writes the
+    /// run's receipt. Can be repeated.
     fn collect<'a>(
         &'a self,
         plan: &'a TurnPlan,
         end: &'a End,
     ) -> Pending<'a, Result<Manifest, Fault>>;
+
+    /// Keeps the run's files from being removed until then (seconds since 1970): asked for before
+    /// links of that age are given out. Tells when they are gone already.
+    fn hold<'a>(
+        &'a self,
+        run: &'a RunRef,
+        until: i64,
+    ) -> Pending<'a, Result<Option<Removed>, Fault>>;
+
+    /// Removes the files of old runs, or only says which would go: never those of a run that goes
+    /// on, or that links lead to. What stays of each is its receipt. Can be repeated.
+    fn make_room(&self, rules: RoomRules) -> Pending<'_, Result<Room, Fault>>;
 
     /// Opens an artifact whose content is proven to be the one that was exported.
     fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>>;
@@ -301,6 +314,47 @@ pub struct Manifest {
     pub omitted: Vec<Omitted>,
     /// Why there are none.
     pub empty_reason: Option<EmptyReason>,
+    /// The digest of the receipt that says so for ever, where one could be written.
+    pub receipt: Option<Sha256>,
+}
+
+/// Which files may go.
+#[derive(Clone)]
+pub struct RoomRules {
+    /// Those that did not change for so long.
+    pub max_age: Option<Duration>,
+    /// The oldest, while all together have more bytes.
+    pub max_bytes: Option<u64>,
+    /// Touch nothing.
+    pub dry_run: bool,
+    /// How each run stands. Asked where blocking is allowed.
+    pub stands: Arc<dyn Fn(&RunRef) -> Stands + Send + Sync>,
+}
+
+/// How a run stands, for whoever makes room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stands {
+    /// It has ended.
+    Ended,
+    /// It goes on, or nobody knows: its files stay.
+    GoesOn,
+    /// It is not one of those that are looked at.
+    NotOurs,
+}
+
+/// What making room came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// What is gone, or would be, the oldest first.
+    pub removed: Vec<Removal>,
+    /// What stays although a rule would have it go.
+    pub kept: Vec<Kept>,
+    /// Bytes of all that were looked at, afterwards.
+    pub bytes_after: u64,
+    /// Folders that nobody can tell the owner of. They are left alone.
+    pub unknown: u64,
+    /// It took so long that the rest was left for the next time.
+    pub more: bool,
 }
 
 /// Names one artifact and proves what its content must be.

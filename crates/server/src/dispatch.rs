@@ -6,7 +6,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 use threadline_contract::{
     Code, Fault,
-    method::{self, AnswerParams, QuestionsParams, ResolveParams, SessionParams, TaskParams},
+    method::{
+        self, AnswerParams, GcParams, QuestionsParams, ResolveParams, SessionParams, TaskParams,
+    },
     rpc::Request,
 };
 use threadline_engine::{Caller, Engine};
@@ -53,6 +55,7 @@ pub(crate) async fn dispatch(
         method::QUESTIONS_ANSWER => {
             value(engine.answer(caller, read::<AnswerParams>(params)?).await?)
         }
+        method::ARTIFACTS_GC => value(engine.make_room(caller, &read::<GcParams>(params)?).await?),
         other => Err(Fault::new(
             Code::MethodNotFound,
             format!("There is no method `{other}`. `acp.capabilities` lists what there is."),

@@ -164,6 +164,7 @@ impl Fetcher {
             let url = self.bridge.link(&link).map_err(|f| (f.code, f.message))?;
             let from = part.len;
             let trouble = match self.bridge.download(url, from).await {
+                Err(trouble) if is_removed(&trouble) => return Err(removed()),
                 Err(trouble) => match trouble.http() {
                     Some(410) if !renewed => {
                         renewed = true;
@@ -317,6 +318,18 @@ fn part_name(item: &ArtifactItem) -> String {
 
 fn gone() -> (Code, String) {
     (GONE, "is listed, but no longer there.".into())
+}
+
+fn is_removed(trouble: &Trouble) -> bool {
+    let fault = trouble.fault.as_ref();
+    fault.is_some_and(|fault| fault.code == Code::ArtifactsRemoved)
+}
+
+fn removed() -> (Code, String) {
+    (
+        Code::ArtifactsRemoved,
+        "was removed from the bridge to make room, and cannot be fetched any more.".into(),
+    )
 }
 
 fn said(trouble: &Trouble) -> (Code, String) {

@@ -6,7 +6,9 @@ use std::{
     time::Instant,
 };
 
-use threadline_contract::{ArtifactItem, ArtifactPath, Code, Fault, Omitted, method};
+use threadline_contract::{
+    ArtifactItem, ArtifactPath, Code, Fault, Omitted, Removed, Sha256, method,
+};
 
 use super::{Job, Missed};
 use crate::{
@@ -23,6 +25,10 @@ pub(super) struct Listed {
     pub(super) items: Vec<ArtifactItem>,
     pub(super) missed: Vec<Missed>,
     pub(super) omitted: Vec<Omitted>,
+    /// The digest of the receipt that the list must come to.
+    pub(super) receipt: Option<Sha256>,
+    /// The bytes are gone from the bridge.
+    pub(super) removed: Option<Removed>,
 }
 
 /// Waits until the bridge has collected the files.
@@ -51,6 +57,8 @@ async fn gather(job: &Job, first: Told) -> Result<Listed, Fault> {
         items: Vec::new(),
         missed: Vec::new(),
         omitted: Vec::new(),
+        receipt: None,
+        removed: None,
     };
     let mut seen: HashSet<ArtifactPath> = HashSet::new();
     let mut total = 0;
@@ -63,6 +71,8 @@ async fn gather(job: &Job, first: Told) -> Result<Listed, Fault> {
             break;
         };
         total = total.max(set.total);
+        out.receipt = out.receipt.or(set.receipt);
+        out.removed = out.removed.or(set.removed);
         listed += page.items.len() as u64 + page.refused.len() as u64;
         if out.omitted.is_empty() {
             out.omitted = set.omitted;

@@ -5,6 +5,7 @@ mod events;
 mod files;
 mod lane;
 mod places;
+mod receipts;
 mod records;
 mod recovery;
 mod requests;

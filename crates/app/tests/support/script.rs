@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use threadline_contract::{Code, RunStatus};
+use threadline_contract::{Code, RunStatus, Sha256};
 
 use super::Content;
 
@@ -18,6 +18,10 @@ pub(crate) struct Plan {
     pub(crate) files: Vec<(String, Content, Download)>,
     /// The scope that the list of files claims, instead of the run's own.
     pub(crate) scope: Option<String>,
+    /// The digest of the receipt that the list is said to come to.
+    pub(crate) receipt: Option<Sha256>,
+    /// The files are listed, but gone.
+    pub(crate) removed: bool,
     /// How many looks at the run find its files still being collected.
     pub(crate) pending: usize,
     /// The registry's end is told at once, the result only when the test says so.

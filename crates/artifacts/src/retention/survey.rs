@@ -9,7 +9,7 @@ use threadline_contract::{
 use threadline_files::{FileKind, Reason, Root, tree};
 
 use super::{
-    IsLive, Retention, ScopeFacts,
+    IsLive, IsWanted, Retention, ScopeFacts,
     plan::{RemovalPlan, Surveyed, decide},
     remove::TRASH,
     tombstone,
@@ -34,6 +34,17 @@ impl Workspace {
         now: SystemTime,
         is_live: &IsLive<'_>,
     ) -> Result<RemovalPlan, Error> {
+        self.plan_removal_of(retention, now, is_live, &|_, _| true)
+    }
+
+    /// The same for some runs only: those of others are neither counted nor told.
+    pub fn plan_removal_of(
+        &self,
+        retention: &Retention,
+        now: SystemTime,
+        is_live: &IsLive<'_>,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<RemovalPlan, Error> {
         let mut scopes = Vec::new();
         let mut unknown = Vec::new();
         for session in folders(&self.root, "tasks")? {
@@ -50,6 +61,7 @@ impl Workspace {
             }
             scopes.extend(self.leftovers(&folder)?);
         }
+        scopes.retain(|s| is_wanted(&s.facts.session_key, &s.facts.run_id));
         let mut plan = decide(scopes, retention, seconds(now));
         plan.unknown = unknown;
         Ok(plan)

@@ -27,6 +27,8 @@ use crate::{
 
 /// How long an owner may take to answer a short request.
 const ANSWER: Duration = Duration::from_secs(60);
+/// The same where every run's folder is looked at.
+const LONG_ANSWER: Duration = Duration::from_secs(10 * 60);
 /// How long an answer may take before it is looked whether the owner answers at all, and how long
 /// that may take.
 const PATIENT: Duration = Duration::from_secs(3);
@@ -59,7 +61,7 @@ pub(crate) enum Matters {
 
 impl Matters {
     fn has(self, setting: &str) -> bool {
-        let elsewhere = ["server.", "log.", "owner."];
+        let elsewhere = ["server.", "log.", "owner.", "artifacts."];
         match self {
             Self::Nothing => false,
             Self::Runs => !elsewhere.iter().any(|part| setting.starts_with(part)),
@@ -256,7 +258,7 @@ impl Client {
             .post(format!("{}/app/rpc", found.state.url))
             .bearer_auth(&found.token)
             .header(header::CONTENT_TYPE, "application/json")
-            .timeout(ANSWER)
+            .timeout(patience(method))
             .body(body.to_string());
         let response = request.send().await.map_err(|e| trouble(&e))?;
         let status = response.status();
@@ -299,6 +301,14 @@ impl Client {
                 .err()
                 .unwrap_or_else(|| not_ours(StatusCode::OK))),
         }
+    }
+}
+
+/// How long a request may take.
+fn patience(method: &str) -> Duration {
+    match method {
+        api::ARTIFACTS_GC => LONG_ANSWER,
+        _ => ANSWER,
     }
 }
 

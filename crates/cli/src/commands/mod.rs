@@ -3,6 +3,7 @@
 mod answer;
 mod doctor;
 mod follow;
+mod gc;
 mod out;
 mod owner;
 mod run;
@@ -10,6 +11,7 @@ mod settings;
 mod sidecar;
 mod task;
 mod threads;
+mod verify;
 
 use std::{io::Write as _, sync::Arc};
 
@@ -17,7 +19,7 @@ use serde::Serialize;
 use threadline_contract::Fault;
 
 use crate::{
-    args::{Cli, Command, ConfigCommand, TokenCommand},
+    args::{ArtifactsCommand, Cli, Command, ConfigCommand, TokenCommand},
     client::{Client, Matters, Passed},
     config::{Config, Mistake},
     exit::Exit,
@@ -92,6 +94,8 @@ pub(crate) async fn perform(cli: Cli, context: Context) -> Result<Exit, Fault> {
         Command::Threads(args) => threads::list(&context, args).await,
         Command::Show(args) => threads::show(&context, args).await,
         Command::Cancel(args) => threads::cancel(&context, args).await,
+        Command::Verify(args) => verify::verify(&context, args).await,
+        Command::Artifacts(ArtifactsCommand::Gc(args)) => gc::gc(&context, args).await,
         Command::Archive(args) => threads::archive(&context, args).await,
         Command::Restore(args) => threads::restore(&context, args).await,
         Command::Delete(args) => threads::delete(&context, args).await,

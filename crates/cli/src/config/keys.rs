@@ -42,7 +42,7 @@ const fn secret(name: &'static str, env: &'static [&'static str], about: &'stati
 pub(crate) const PREFIX: &str = "THREADLINE_";
 
 /// Every setting, in the order of the documentation.
-pub(crate) const KEYS: [Key; 22] = [
+pub(crate) const KEYS: [Key; 24] = [
     key("data", &["THREADLINE_DATA"], "the data folder"),
     key(
         "workspaces",
@@ -123,6 +123,16 @@ pub(crate) const KEYS: [Key; 22] = [
         "lanes.builtin.max_queued",
         &["THREADLINE_BUILTIN_MAX_QUEUED"],
         "turns that may wait",
+    ),
+    own(
+        "artifacts.keep_days",
+        &["THREADLINE_ARTIFACTS_KEEP_DAYS"],
+        "how many days the files of runs stay in the data folder; 0 is for ever",
+    ),
+    own(
+        "artifacts.keep_bytes",
+        &["THREADLINE_ARTIFACTS_KEEP_BYTES"],
+        "how many bytes they may have, such as 10GB, before the oldest go; 0 is any number",
     ),
     key(
         "bridge.url",

@@ -72,6 +72,8 @@ builtin.max_steps         40                                                    
 builtin.demo_pause_ms     150                                                           default
 lanes.builtin.max_active  5                                                             default
 lanes.builtin.max_queued  20                                                            default
+artifacts.keep_days       0                                                             default
+artifacts.keep_bytes      0                                                             default
 bridge.url                (not set)                                                     default
 bridge.token              (not set)                                                     default
 owner.idle_seconds        60                                                            default
@@ -437,5 +439,30 @@ fn settings_that_do_not_fit_stand_beneath_each_other() {
     assert!(
         show(&config, true, 50)
             .starts_with("data\n  /a/rather/long/path/to/a/data/folder\n  THREADLINE_DATA\n")
+    );
+}
+
+#[test]
+fn files_are_kept_for_ever_unless_somebody_says_so() {
+    assert_eq!(load(&sources()).unwrap().keep, Keep::FOR_EVER);
+    let mut some = sources();
+    some.files
+        .extend([own("[artifacts]\nkeep_days = 90\nkeep_bytes = \"1.5GB\"\n")]);
+    let keep = Keep {
+        max_age: Some(Duration::from_secs(90 * 24 * 60 * 60)),
+        max_bytes: Some(1_500_000_000),
+    };
+    assert_eq!(load(&some).unwrap().keep, keep);
+    some.files = vec![own("[artifacts]\nkeep_bytes = \"much\"\n")];
+    assert_eq!(
+        mistakes(&some),
+        [
+            "/home/me/.config/threadline/threadline.toml:2: `artifacts.keep_bytes` must be a size such as 500MB, 10GB or 2GiB, not \"much\"."
+        ]
+    );
+    some.files = vec![folders("[artifacts]\nkeep_days = 1\n")];
+    assert!(
+        mistakes(&some)[0].contains("`artifacts.keep_days` cannot be set by the file of a folder"),
+        "whoever made a folder must not remove files"
     );
 }

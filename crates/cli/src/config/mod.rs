@@ -18,6 +18,7 @@ use std::{
 };
 
 use threadline_contract::RuntimeId;
+use threadline_engine::Keep;
 
 pub(crate) use self::{
     keys::meant,
@@ -50,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) model: Option<Model>,
     /// The builtin agent.
     pub(crate) builtin: Builtin,
+    /// How long the files of runs stay.
+    pub(crate) keep: Keep,
     /// Another bridge for new threads.
     pub(crate) bridge: Option<Bridge>,
     /// The token of another bridge.

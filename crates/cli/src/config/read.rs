@@ -8,6 +8,7 @@ use std::{
 };
 
 use threadline_contract::RuntimeId;
+use threadline_engine::Keep;
 
 use super::{
     Bridge, Builtin, Config, Log, LogFormat, Mistake, Model, Origin, Secret, Server, Shown,
@@ -160,6 +161,7 @@ impl Read {
             max_active: self.whole("lanes.builtin.max_active", 5, 1..=1000),
             max_queued: self.whole("lanes.builtin.max_queued", 20, 0..=100_000),
         };
+        let keep = self.keep();
         let model = self.model();
         let (bridge, bridge_token) = self.bridge();
         let idle = self.whole("owner.idle_seconds", 60, 0..=u64::from(u32::MAX));
@@ -181,6 +183,7 @@ impl Read {
             database: Secret(database),
             model,
             builtin,
+            keep,
             bridge,
             bridge_token,
             idle: (idle > 0).then(|| Duration::from_secs(idle.into())),
@@ -259,6 +262,15 @@ impl Read {
             roots.join(":")
         };
         self.or("work_roots", default.into_iter().collect(), parse, written)
+    }
+
+    fn keep(&mut self) -> Keep {
+        let days = self.whole("artifacts.keep_days", 0, 0..=36_500);
+        let bytes = self.or("artifacts.keep_bytes", 0, |v, _| v.bytes(), u64::to_string);
+        Keep {
+            max_age: (days > 0).then(|| Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
+            max_bytes: (bytes > 0).then_some(bytes),
+        }
     }
 
     fn model(&mut self) -> Option<Model> {

@@ -8,6 +8,8 @@ use std::{
 
 use toml::de::DeValue;
 
+use crate::amount;
+
 /// A setting as it was written down.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
@@ -89,6 +91,14 @@ impl Value {
             Self::Toml(_) => None,
         };
         number.filter(|n| range.contains(n)).ok_or_else(wanted)
+    }
+
+    /// A number of bytes, or a text such as `10GB`.
+    pub(crate) fn bytes(&self) -> Result<u64, Wanted> {
+        match self {
+            Self::Toml(Toml::Whole(_)) => self.whole(0..=u64::MAX),
+            other => amount::bytes(other.text().unwrap_or_default()),
+        }
     }
 
     pub(crate) fn truth(&self) -> Result<bool, Wanted> {

@@ -287,6 +287,7 @@ fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig
         lease_ttl: LEASE_TTL,
         result_wait: Duration::from_secs(10),
         verify_wait: Duration::from_secs(5 * 60),
+        keep: config.keep,
     }
 }
 

@@ -28,7 +28,7 @@ const BARS: usize = 6;
 const BAR: usize = 24;
 
 /// The moving part of the screen. Without a person in front of it, nothing moves.
-pub(super) struct Area {
+pub(crate) struct Area {
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -49,7 +49,7 @@ struct Bar {
 }
 
 impl Area {
-    pub(super) fn new(to: Terminal) -> Self {
+    pub(crate) fn new(to: Terminal) -> Self {
         let inner = Inner {
             to,
             doing: String::new(),
@@ -77,7 +77,7 @@ impl Area {
     }
 
     /// A file came closer.
-    pub(super) fn file(&self, name: &str, done: u64, total: u64) {
+    pub(crate) fn file(&self, name: &str, done: u64, total: u64) {
         let mut inner = self.lock();
         match inner.bars.iter_mut().find(|bar| bar.name == name) {
             Some(bar) => bar.done = done,
@@ -109,7 +109,7 @@ impl Area {
     }
 
     /// Nothing moves any more.
-    pub(super) fn still(&self) {
+    pub(crate) fn still(&self) {
         let mut inner = self.lock();
         inner.doing.clear();
         inner.bars.clear();

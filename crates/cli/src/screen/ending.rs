@@ -94,12 +94,20 @@ fn ways(
     match Exit::of_result(result, sync) {
         // The same would be refused again.
         Exit::Usage => return ways,
+        // What is gone from the bridge is not there to be brought.
+        Exit::FilesIncomplete if is_removed(context.last_artifact_sync_detail.as_deref()) => {
+            ways.push(("Retry", format!("threadline retry {name}")));
+        }
         Exit::FilesIncomplete => ways.push(("Sync", format!("threadline sync {name}"))),
         _ if matches!(result, None | Some(ResultCode::Success)) => {}
         _ => ways.push(("Retry", format!("threadline retry {name}"))),
     }
     ways.push(("Go on", format!("threadline run --thread {name} \"…\"")));
     ways
+}
+
+fn is_removed(detail: Option<&str>) -> bool {
+    detail.is_some_and(|detail| detail.starts_with(Code::ArtifactsRemoved.as_str()))
 }
 
 /// One line per file: path, size, and the beginning of the digest that was computed here.

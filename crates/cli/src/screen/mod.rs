@@ -1,10 +1,11 @@
 //! What people see: words, sizes, times, colours and links. Pure, but for [`Terminal`].
 
-mod area;
+pub(crate) mod area;
 pub(crate) mod ending;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub(crate) mod live;
+pub(crate) mod proof;
 pub(crate) mod story;
 pub(crate) mod tables;
 pub(crate) mod words;

@@ -227,7 +227,7 @@ fn wrong_settings_do_not_stop_what_needs_none() {
     );
     let json = world.run(&["config", "show", "--json"]).ended(2).json();
     assert_eq!(json["error"]["code"], "CONFIG_INVALID");
-    assert_eq!(json["settings"].as_array().unwrap().len(), 22);
+    assert_eq!(json["settings"].as_array().unwrap().len(), 24);
     let said = world.run(&["doctor"]).ended(1);
     assert!(
         said.out.starts_with("bad   settings") && said.out.contains("ok    data folder"),

@@ -13,6 +13,8 @@ mod model;
 mod owner;
 mod questions;
 mod recovery;
+mod room;
 mod sidecar;
 mod support;
 mod threads;
+mod verify;

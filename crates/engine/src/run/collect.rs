@@ -62,6 +62,9 @@ impl Driver<'_> {
                     )
                     .await?;
                 change.artifact_state = Some(ArtifactState::Done);
+                let mut kept = Kept::read(self.engine.store(), self.id()).await?;
+                kept.receipt = manifest.receipt;
+                change.turn = Some(kept.text()?);
             }
             Err(why) => {
                 change.artifact_state = Some(ArtifactState::Failed);

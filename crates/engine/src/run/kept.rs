@@ -1,7 +1,7 @@
 //! What the engine keeps about a run's turn; the store holds it as a text that only we read.
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{Code, Fault, RunId};
+use threadline_contract::{Code, Fault, RunId, Sha256};
 use threadline_runtimes::TurnPlan;
 use threadline_store::Store;
 
@@ -16,6 +16,9 @@ pub(crate) struct Kept {
     /// Why its files could not be collected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) artifacts_failed: Option<String>,
+    /// The digest of its receipt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) receipt: Option<Sha256>,
 }
 
 impl Kept {
@@ -24,6 +27,7 @@ impl Kept {
             plan,
             artifact_directory: None,
             artifacts_failed: None,
+            receipt: None,
         }
     }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use threadline_contract::{
-    ArtifactScope, ArtifactSet, Code, Fault, Millis, RunId, SessionUpdate, Snapshot, UpdateKind,
+    ArtifactScope, ArtifactSet, Code, Fault, Millis, RunId, SessionUpdate, Sha256, Snapshot,
+    UpdateKind,
     method::{Receipt, TaskParams},
 };
 use threadline_runtimes::{Registry, RunRef};
@@ -50,15 +51,15 @@ impl Engine {
         stored: bool,
         params: &TaskParams,
     ) -> Result<Snapshot, Fault> {
+        let kept = Kept::read(&self.0.store, &run.id).await?;
         let listed = run.status.is_terminal() && params.include_artifacts.unwrap_or(true);
         let artifacts = if listed {
-            self.artifacts(run, params).await?
+            self.artifacts(run, kept.receipt, params).await?
         } else {
             None
         };
         let waiting =
             !run.status.is_terminal() && !self.0.store.open_questions(&run.id).await?.is_empty();
-        let kept = Kept::read(&self.0.store, &run.id).await?;
         view::snapshot(
             run,
             kept,
@@ -71,10 +72,12 @@ impl Engine {
         )
     }
 
-    /// One page of a run's files, each with a fresh link. `None` until they are collected.
+    /// One page of a run's files, each with a fresh link. `None` until they are collected. They are
+    /// read from the record: asking again costs the disk nothing.
     async fn artifacts(
         &self,
         run: &Run,
+        receipt: Option<Sha256>,
         params: &TaskParams,
     ) -> Result<Option<ArtifactSet>, Fault> {
         if run.artifact_state != ArtifactState::Done {
@@ -94,9 +97,11 @@ impl Engine {
             .await?;
         let total = self.0.store.artifact_count(&run.account, &run.id).await?;
         let seen = after + page.len() as u64;
+        let expires = self.expiry();
+        let removed = self.hold(run, expires).await;
         let items = page
             .into_iter()
-            .map(|artifact| self.item(&run.session_key, &run.id, artifact))
+            .map(|artifact| self.item(&run.session_key, &run.id, artifact, expires))
             .collect::<Result<_, _>>()?;
         Ok(Some(ArtifactSet {
             scope: ArtifactScope::of(&run.session_key, &run.id)?,
@@ -105,6 +110,8 @@ impl Engine {
             next_cursor: (seen < total).then(|| seen.to_string()),
             omitted: run.omitted.clone(),
             empty_reason: run.empty_reason,
+            receipt,
+            removed,
         }))
     }
 

@@ -22,7 +22,8 @@ mod tools;
 use std::sync::Arc;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, QuestionId, RunId, RuntimeId, SessionKey, method::DEMONSTRATION,
+    AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey,
+    method::DEMONSTRATION,
 };
 use threadline_files::Durability;
 use tokio::sync::watch;
@@ -37,8 +38,8 @@ use self::{
     runs::{Runs, Standing, Want},
 };
 use crate::{
-    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry,
-    RunRef, Runtime, TurnPlan,
+    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry, Room,
+    RoomRules, RunRef, Runtime, TurnPlan,
 };
 
 /// What all runs share.
@@ -230,6 +231,18 @@ impl Runtime for Builtin {
         end: &'a End,
     ) -> Pending<'a, Result<Manifest, Fault>> {
         Box::pin(self.shared.config.workspace.collect(plan, end))
+    }
+
+    fn hold<'a>(
+        &'a self,
+        run: &'a RunRef,
+        until: i64,
+    ) -> Pending<'a, Result<Option<Removed>, Fault>> {
+        Box::pin(self.shared.config.workspace.hold(run, until))
+    }
+
+    fn make_room(&self, rules: RoomRules) -> Pending<'_, Result<Room, Fault>> {
+        Box::pin(self.shared.config.workspace.make_room(rules))
     }
 
     fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {

@@ -100,14 +100,17 @@ async fn a_claim_is_not_a_file() {
         end,
         completed("I saved report.pdf in the work folder.", &[])
     );
+    let manifest = builtin.collect(&plan, &end).await.unwrap();
     assert_eq!(
-        builtin.collect(&plan, &end).await.unwrap(),
+        manifest,
         Manifest {
             artifacts: vec![],
             omitted: vec![],
-            empty_reason: Some(EmptyReason::ScopeEmpty)
+            empty_reason: Some(EmptyReason::ScopeEmpty),
+            receipt: manifest.receipt,
         }
     );
+    assert!(manifest.receipt.is_some(), "that nothing came is noted too");
 }
 
 #[tokio::test]

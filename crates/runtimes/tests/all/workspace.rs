@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{ArtifactPath, Code, Sha256};
-use threadline_runtimes::{Attachment, Identity, Runtime as _, TurnPlan};
+use threadline_runtimes::{Attachment, Identity, LocalWorkspace, Runtime as _, TurnPlan};
 
 use crate::world::{World, files, finish, plan};
 
@@ -164,4 +164,23 @@ async fn what_is_read_is_what_was_exported_or_an_error() {
     assert_eq!(code(&identity).await, Some(Code::ArtifactChanged));
     let fault = body.reader.read_at(0, 5).await.unwrap_err();
     assert_eq!(fault.code, Code::ArtifactChanged);
+}
+
+#[tokio::test]
+async fn collecting_again_reads_no_file_that_did_not_change() {
+    let world = World::with_model("no-usage").await;
+    let builtin = world.builtin();
+    let plan = plan("run-1", "[[write a.md = one]] [[write b.md = two]]");
+    let (_, end) = finish(&builtin, &plan).await;
+    let first = builtin.collect(&plan, &end).await.unwrap();
+    // File systems cannot tell what changes within a moment; after it, what was read is known.
+    tokio::time::sleep(std::time::Duration::from_millis(2_100)).await;
+    assert_eq!(builtin.collect(&plan, &end).await.unwrap(), first);
+    let read = world.config.workspace.content_bytes_read();
+    assert_eq!(builtin.collect(&plan, &end).await.unwrap(), first);
+    assert_eq!(world.config.workspace.content_bytes_read(), read);
+    // Another process knows it too.
+    let again = LocalWorkspace::at(&world.path().join("data")).unwrap();
+    assert_eq!(again.collect(&plan, &end).await.unwrap(), first);
+    assert_eq!(again.content_bytes_read(), 0);
 }

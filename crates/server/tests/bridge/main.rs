@@ -9,6 +9,7 @@
 mod deletions;
 mod download;
 mod gate;
+mod room;
 mod rpc;
 mod runs;
 mod sse;

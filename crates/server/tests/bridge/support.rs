@@ -26,6 +26,8 @@ pub(crate) struct World {
     pub(crate) url: String,
     pub(crate) http: reqwest::Client,
     pub(crate) engine: Engine,
+    /// The folder that the runs' files lie in.
+    pub(crate) workspace: LocalWorkspace,
     runtime: Arc<Builtin>,
     stop: CancellationToken,
     served: JoinHandle<()>,
@@ -80,8 +82,8 @@ impl World {
                     .unwrap();
             }
         }
-        let mut config =
-            BuiltinConfig::new(folder.join("builtin"), LocalWorkspace::at(folder).unwrap());
+        let workspace = LocalWorkspace::at(folder).unwrap();
+        let mut config = BuiltinConfig::new(folder.join("builtin"), workspace.clone());
         config.lane = options.lane;
         config.pause = options.pause;
         if options.model {
@@ -107,6 +109,7 @@ impl World {
                 lease_ttl: Duration::from_secs(30),
                 result_wait: Duration::from_secs(10),
                 verify_wait: Duration::from_secs(60),
+                keep: threadline_engine::Keep::FOR_EVER,
             },
             store,
             vec![runtime.clone()],
@@ -139,6 +142,7 @@ impl World {
             url: format!("http://{address}"),
             http,
             engine,
+            workspace,
             runtime,
             stop,
             served,

@@ -188,6 +188,12 @@ impl Inner {
             .clone()
             .map_or_else(|| json!(scope_of(run, id)), |s| json!(s));
         out["artifacts"] = json!({"scope": scope, "items": items, "total": all.len()});
+        if let Some(receipt) = run.plan.receipt {
+            out["artifacts"]["receipt"] = json!(receipt);
+        }
+        if run.plan.removed {
+            out["artifacts"]["removed"] = json!({"at": 1_700_000_000_000_i64, "why": "age"});
+        }
         if from + page < all.len() {
             out["artifacts"]["nextCursor"] = json!((from + page).to_string());
         }

@@ -1,0 +1,210 @@
+//! What runs delivered is known for ever, and their files make room.
+
+use std::{fs, path::Path};
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use threadline_contract::{Artifact, ArtifactScope, Receipt, RunId, SessionKey};
+
+use crate::support::{OTHER, TOKEN, World, turn};
+
+const WRITES: &str = "[[write a.txt = alpha]] [[write b/c.txt = gamma]]";
+
+fn receipt_of(snapshot: &Value) -> Receipt {
+    let items = snapshot["artifacts"]["items"].as_array().unwrap();
+    let files = items.iter().map(|item| Artifact {
+        path: serde_json::from_value(item["path"].clone()).unwrap(),
+        size: item["size"].as_u64().unwrap(),
+        sha256: serde_json::from_value(item["sha256"].clone()).unwrap(),
+        content_type: item["contentType"].as_str().unwrap().to_owned(),
+    });
+    let session: SessionKey = serde_json::from_value(snapshot["sessionKey"].clone()).unwrap();
+    let run: RunId = serde_json::from_value(snapshot["runId"].clone()).unwrap();
+    let scope = ArtifactScope::of(&session, &run).unwrap();
+    Receipt::new(session, run, scope, files.collect()).unwrap()
+}
+
+/// The notes about a run, beside its files.
+fn notes(folder: &Path, snapshot: &Value) -> std::path::PathBuf {
+    let scope = snapshot["artifactScope"].as_str().unwrap();
+    let (session, run) = scope.rsplit_once('/').unwrap();
+    folder.join(format!("{session}/.xworkmate/runs/{run}"))
+}
+
+async fn gc(world: &World, token: &str, params: Value) -> Value {
+    let answer = world.rpc_as(token, "xworkmate.artifacts.gc", params).await;
+    answer["result"].clone()
+}
+
+fn nothing(kept: Value) -> Value {
+    json!({
+        "dryRun": false, "removedRuns": 0, "freedBytes": 0, "removed": [],
+        "keptRuns": kept.as_array().unwrap().len(), "kept": kept, "unknown": 0,
+    })
+}
+
+#[tokio::test]
+async fn a_run_has_a_receipt_and_asking_again_reads_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path()).await;
+    let (_, result) = world.run(&turn("draft:1", WRITES)).await;
+    let receipt = receipt_of(&result);
+    assert_eq!(result["artifacts"]["receipt"], json!(receipt.digest()));
+    assert_eq!(
+        fs::read(notes(folder.path(), &result).join("receipt.json")).unwrap(),
+        receipt.to_bytes().unwrap()
+    );
+
+    let read = world.workspace.content_bytes_read();
+    assert!(read > 0, "they were read once");
+    for _ in 0..3 {
+        let again = world.ended("draft:1").await;
+        let facts = |snapshot: &Value| {
+            let items = snapshot["artifacts"]["items"].as_array().unwrap().clone();
+            let facts = items.into_iter().map(|mut item| {
+                item.as_object_mut().unwrap().remove("url");
+                item
+            });
+            facts.collect::<Vec<_>>()
+        };
+        assert_eq!(facts(&again), facts(&result));
+        assert_eq!(
+            again["artifacts"]["receipt"],
+            result["artifacts"]["receipt"]
+        );
+    }
+    assert_eq!(world.workspace.content_bytes_read(), read);
+    world.stop().await;
+
+    // A restart changes nothing about it.
+    let world = World::open(folder.path()).await;
+    let again = world.ended("draft:1").await;
+    assert_eq!(
+        again["artifacts"]["receipt"],
+        result["artifacts"]["receipt"]
+    );
+    assert_eq!(world.workspace.content_bytes_read(), 0);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_without_files_has_a_receipt_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path()).await;
+    let (_, result) = world.run(&turn("draft:1", "[[say nothing]]")).await;
+    assert_eq!(result["artifacts"]["total"], 0);
+    let receipt = receipt_of(&result);
+    assert_eq!(result["artifacts"]["receipt"], json!(receipt.digest()));
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_used_stays_and_other_accounts_are_not_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path()).await;
+    for params in [json!({}), json!({"dryRun": true}), json!({"maxAge": 1})] {
+        let code = world.code("xworkmate.artifacts.gc", params).await;
+        assert_eq!(code, "INVALID_REQUEST");
+    }
+    let (_, mut result) = world.run(&turn("draft:1", WRITES)).await;
+    world
+        .rpc("session.start", turn("draft:2", "[[ask Which?]]"))
+        .await;
+    world.at_stage("draft:2", "waiting").await;
+    let running = world
+        .rpc("xworkmate.tasks.get", json!({"appThreadKey": "draft:2"}))
+        .await;
+
+    let everything = json!({"maxAgeSeconds": 0, "maxBytes": 0});
+    let mut said = gc(&world, TOKEN, everything.clone()).await;
+    let kept = said["kept"].as_array_mut().unwrap();
+    kept.sort_by_key(|k| k["why"].as_str().unwrap().to_owned());
+    let until = kept[0].as_object_mut().unwrap().remove("until").unwrap();
+    assert!(until.as_i64().unwrap() > threadline_contract::Millis::now().0);
+    let bytes = said.as_object_mut().unwrap().remove("bytesAfter").unwrap();
+    assert!(bytes.as_u64().unwrap() > 0);
+    let want = json!([
+        {"scope": result["artifactScope"], "why": "held"},
+        {"scope": running["result"]["artifactScope"], "why": "live"},
+    ]);
+    assert_eq!(said, nothing(want));
+    let mut theirs = gc(&world, OTHER, everything).await;
+    assert_eq!(
+        theirs.as_object_mut().unwrap().remove("bytesAfter"),
+        Some(json!(0))
+    );
+    assert_eq!(theirs, nothing(json!([])));
+    result = world.ended("draft:1").await;
+    assert_eq!(result["artifacts"]["removed"], Value::Null);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn removed_files_are_listed_and_told_apart_from_missing_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path()).await;
+    let (_, result) = world.run(&turn("draft:1", WRITES)).await;
+    let notes = notes(folder.path(), &result);
+    let scope = folder
+        .path()
+        .join(result["artifactScope"].as_str().unwrap());
+    // As an interrupted removal leaves it.
+    let stone = json!({
+        "sessionKey": result["sessionKey"], "runId": result["runId"],
+        "scope": result["artifactScope"], "removedAt": 1_700_000_000, "why": "bytes",
+        "files": 3, "bytes": 10,
+    });
+    fs::write(notes.join("tombstone.json"), stone.to_string()).unwrap();
+
+    let after = world.ended("draft:1").await;
+    assert_eq!(
+        after["artifacts"]["removed"],
+        json!({"at": 1_700_000_000_000_i64, "why": "bytes"})
+    );
+    assert_eq!(
+        after["artifacts"]["total"], 2,
+        "what they were is still known"
+    );
+    assert_eq!(
+        after["artifacts"]["receipt"],
+        result["artifacts"]["receipt"]
+    );
+    for snapshot in [&result, &after] {
+        let url = snapshot["artifacts"]["items"][0]["url"].as_str().unwrap();
+        let answer = world
+            .http
+            .get(format!("{}{url}", world.url))
+            .bearer_auth(TOKEN)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), 410);
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body["error"]["data"]["code"], "ARTIFACTS_REMOVED");
+    }
+
+    let rule = json!({"maxAgeSeconds": 2_592_000});
+    let theirs = gc(&world, OTHER, rule.clone()).await;
+    assert_eq!(theirs["removedRuns"], 0);
+    assert!(scope.exists());
+    let mut said = gc(&world, TOKEN, rule.clone()).await;
+    let gone = said["removed"][0].as_object_mut().unwrap();
+    assert!(gone.remove("bytes").unwrap().as_u64() > Some(10));
+    assert!(gone.remove("changedAt").unwrap().as_i64() > Some(0));
+    assert!(gone.remove("files").unwrap().as_u64() >= Some(2));
+    assert_eq!(
+        said["removed"],
+        json!([{
+            "threadId": "draft:1", "runId": result["runId"], "scope": result["artifactScope"],
+            "why": "unfinished",
+        }])
+    );
+    assert!(!scope.exists());
+    assert!(notes.join("receipt.json").exists());
+    let again = gc(&world, TOKEN, rule).await;
+    assert_eq!(again["removedRuns"], 0, "asking again changes nothing");
+    // The thread goes on.
+    let (_, next) = world.run(&turn("draft:1", WRITES)).await;
+    assert_eq!(next["artifacts"]["total"], 2);
+    world.stop().await;
+}
