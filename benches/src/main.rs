@@ -9,19 +9,21 @@ mod capabilities;
 mod history;
 mod idle;
 mod process;
+mod sidecar;
 mod subscribers;
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 7] = [
     "idle",
     "capabilities",
     "subscribers",
     "appends",
     "history",
     "artifacts",
+    "sidecar",
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -55,6 +57,7 @@ fn main() -> anyhow::Result<()> {
             "appends" => runtime.block_on(appends::measure())?,
             "history" => runtime.block_on(history::measure(&program()?))?,
             "artifacts" => artifacts::measure()?,
+            "sidecar" => sidecar::measure(&program()?)?,
             other => bail!("`{other}` is listed and not there"),
         }
     }

@@ -43,6 +43,11 @@ pub(crate) fn peak() -> anyhow::Result<u64> {
     status("self", "VmHWM:")
 }
 
+/// The same for another process.
+pub(crate) fn peak_of(pid: u32) -> anyhow::Result<u64> {
+    status(&pid.to_string(), "VmHWM:")
+}
+
 fn status(process: &str, field: &'static str) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status

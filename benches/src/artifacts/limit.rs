@@ -37,8 +37,17 @@ pub(super) fn stat(scope: &Path) -> anyhow::Result<Taken> {
 }
 
 pub(super) fn best(work: impl Fn() -> anyhow::Result<usize>) -> anyhow::Result<Taken> {
+    best_after(|| Ok(()), work)
+}
+
+/// The same, with something to do before each time that does not count.
+pub(super) fn best_after(
+    before: impl Fn() -> anyhow::Result<()>,
+    work: impl Fn() -> anyhow::Result<usize>,
+) -> anyhow::Result<Taken> {
     let mut seconds = f64::MAX;
     for _ in 0..TIMES {
+        before()?;
         let begun = Instant::now();
         let count = work()?;
         anyhow::ensure!(count > 0, "the tree is empty");

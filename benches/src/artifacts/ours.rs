@@ -12,7 +12,10 @@ use sha2::{Digest as _, Sha256 as Hasher};
 use threadline_artifacts::{ArtifactIdentity, KeyRing, LINK_SECONDS, Workspace};
 use threadline_contract::{Artifact, RunId, SessionKey};
 
-use super::{Taken, limit::best};
+use super::{
+    Taken,
+    limit::{best, best_after},
+};
 use crate::process::peak;
 
 fn keys() -> anyhow::Result<(SessionKey, RunId)> {
@@ -42,9 +45,9 @@ pub(super) fn scope(place: &Path) -> PathBuf {
 pub(super) fn first(place: &Path) -> anyhow::Result<Taken> {
     let (session, run) = keys()?;
     let ring = KeyRing::generate(0);
-    best(|| {
+    let forget = || Ok(Workspace::open(place)?.forget_digests(&session, &run)?);
+    best_after(forget, || {
         let ws = Workspace::open(place)?;
-        ws.forget_digests(&session, &run)?;
         let export = ws.manifest(&session, &run)?;
         Ok(sign(&ring, &session, &run, &export.artifacts).len())
     })

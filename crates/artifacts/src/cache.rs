@@ -12,7 +12,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher as Mixing},
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -34,8 +34,8 @@ const TRAILER: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub sha256: Sha256,
-    /// What they are, where the file's name does not say.
-    pub content_type: Option<Box<str>>,
+    /// What they are, where the file's name does not say. Shared: there are many files and few types.
+    pub content_type: Option<Arc<str>>,
 }
 
 /// By device and inode: a file has one state at a time, so older ones need no room.
@@ -43,11 +43,12 @@ type Table = HashMap<(u64, u64), (Stamp, Known), BuildHasherDefault<Mix>>;
 
 /// Inode numbers are spread well enough, and nobody can choose them: a multiplication does.
 #[derive(Default)]
-struct Mix(u64);
+pub(crate) struct Mix(u64);
 
 impl Mixing for Mix {
     fn finish(&self) -> u64 {
-        self.0
+        // The high bits are mixed best, and tables look at the low ones.
+        self.0 ^ (self.0 >> 32)
     }
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
@@ -123,13 +124,13 @@ impl Digests {
         if learned.is_empty() {
             return;
         }
-        let mut known = self.known;
-        for (stamp, what) in learned {
-            known.insert((stamp.dev, stamp.ino), (stamp, what));
+        // What was learned is there: it was just read. Of the rest, what still looks the same.
+        let known = self.known;
+        let mut kept: Vec<&(Stamp, Known)> = learned.iter().collect();
+        if !known.is_empty() {
+            let same = |stamp: &Stamp| known.get(&(stamp.dev, stamp.ino)).filter(|k| k.0 == *stamp);
+            kept.extend(there.filter_map(same));
         }
-        let mut kept: Vec<&(Stamp, Known)> = there
-            .filter_map(|stamp| known.get(&(stamp.dev, stamp.ino)).filter(|k| k.0 == *stamp))
-            .collect();
         // A file with two names is there twice.
         kept.sort_unstable_by_key(|(stamp, _)| (stamp.dev, stamp.ino));
         kept.dedup_by_key(|(stamp, _)| (stamp.dev, stamp.ino));
@@ -208,7 +209,7 @@ fn checksum(bytes: &[u8]) -> u64 {
         mix.write_u64(u64::from_le_bytes(*word));
     }
     mix.write(rest);
-    mix.finish()
+    mix.0
 }
 
 /// Magic, user, count, records, and the sum of all that. Another user may be refused files that
@@ -248,6 +249,7 @@ fn parse(bytes: &[u8]) -> Option<Table> {
     if user != threadline_files::user() || count > MOST {
         return None;
     }
+    let mut kinds: Vec<Arc<str>> = Vec::new();
     let mut known = Table::with_capacity_and_hasher(count, BuildHasherDefault::default());
     for _ in 0..count {
         let mut number = || take(&mut rest).map(u64::from_le_bytes);
@@ -265,7 +267,7 @@ fn parse(bytes: &[u8]) -> Option<Table> {
         let (kind, after) = rest.split_at_checked(length.into())?;
         rest = after;
         let kind = std::str::from_utf8(kind).ok()?;
-        let content_type = (!kind.is_empty()).then(|| kind.into());
+        let content_type = (!kind.is_empty()).then(|| shared(kind, &mut kinds));
         let what = Known {
             sha256,
             content_type,
@@ -273,6 +275,16 @@ fn parse(bytes: &[u8]) -> Option<Table> {
         known.insert((dev, ino), (stamp, what));
     }
     rest.is_empty().then_some(known)
+}
+
+/// The one copy of a text. Few are different, and files of a kind stand together.
+fn shared(text: &str, all: &mut Vec<Arc<str>>) -> Arc<str> {
+    if let Some(known) = all.iter().rev().take(64).find(|known| ***known == *text) {
+        return Arc::clone(known);
+    }
+    let new: Arc<str> = text.into();
+    all.push(Arc::clone(&new));
+    new
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

@@ -1,36 +1,47 @@
-//! Files whose bytes were hashed and whose stamp would show a change: they need not be hashed again.
+//! Files whose bytes this process hashed itself and whose stamp would show a change: they need not be
+//! hashed again.
 
 use std::{
     collections::{HashMap, VecDeque},
+    hash::BuildHasherDefault,
     sync::{Mutex, PoisonError},
 };
 
 use threadline_contract::Sha256;
 use threadline_files::Stamp;
 
-use crate::{cache::Meter, clock::settled};
+use crate::{
+    cache::{Meter, Mix},
+    clock::settled,
+};
 
 /// How many are remembered; the oldest go first.
 const MOST: usize = 16 * 1024;
+/// Parts with a lock each, so that threads that hash many small files do not wait for each other.
+const PARTS: usize = 16;
 
 /// Digests by stamp, in memory, bounded.
 #[derive(Debug, Default)]
 pub(crate) struct Verified {
-    inner: Mutex<Inner>,
+    parts: [Mutex<Part>; PARTS],
     /// What was read to find them out.
     pub meter: Meter,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    by_stamp: HashMap<Stamp, Sha256>,
-    order: VecDeque<Stamp>,
+struct Part {
+    /// By device and inode: a file has one state at a time.
+    known: HashMap<(u64, u64), (Stamp, Sha256), BuildHasherDefault<Mix>>,
+    order: VecDeque<(u64, u64)>,
 }
 
 impl Verified {
     /// What a file with this stamp was found to hold.
     pub(crate) fn get(&self, stamp: &Stamp) -> Option<Sha256> {
-        self.lock().by_stamp.get(stamp).copied()
+        self.part(stamp, |part| {
+            let (seen, sha256) = part.known.get(&(stamp.dev, stamp.ino))?;
+            (seen == stamp).then_some(*sha256)
+        })
     }
 
     /// Remembers a digest, unless the file changed so shortly before it was read that a further
@@ -39,21 +50,25 @@ impl Verified {
         if !settled(&stamp, began_ns) {
             return;
         }
-        let mut inner = self.lock();
-        if inner.by_stamp.insert(stamp, sha256).is_some() {
-            return;
-        }
-        inner.order.push_back(stamp);
-        if inner.order.len() > MOST
-            && let Some(oldest) = inner.order.pop_front()
-        {
-            inner.by_stamp.remove(&oldest);
-        }
+        self.part(&stamp, |part| {
+            let key = (stamp.dev, stamp.ino);
+            if part.known.insert(key, (stamp, sha256)).is_some() {
+                return;
+            }
+            part.order.push_back(key);
+            if part.order.len() > MOST / PARTS
+                && let Some(oldest) = part.order.pop_front()
+            {
+                part.known.remove(&oldest);
+            }
+        });
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn part<T>(&self, stamp: &Stamp, work: impl FnOnce(&mut Part) -> T) -> T {
+        // A remainder is always in range.
+        let part = &self.parts[(stamp.ino % PARTS as u64) as usize];
         // A panic elsewhere cannot leave a wrong digest behind: each is put in whole.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        work(&mut part.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -101,9 +116,12 @@ mod tests {
         for ino in 0..total {
             cache.put(stamp(ino, 0, 0), Sha256([1; 32]), 100 * SECOND);
         }
-        let inner = cache.lock();
-        assert_eq!((inner.by_stamp.len(), inner.order.len()), (MOST, MOST));
-        drop(inner);
+        let sizes = cache.parts.iter().map(|part| {
+            let part = part.lock().unwrap();
+            assert_eq!(part.known.len(), part.order.len());
+            part.known.len()
+        });
+        assert_eq!(sizes.sum::<usize>(), MOST);
         assert_eq!(cache.get(&stamp(9, 0, 0)), None);
         assert!(cache.get(&stamp(10, 0, 0)).is_some());
     }
