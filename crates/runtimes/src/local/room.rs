@@ -29,7 +29,7 @@ impl LocalWorkspace {
     /// Removes the files of old runs, or says which would go.
     pub async fn make_room(&self, rules: RoomRules) -> Result<Room, Fault> {
         let workspace = self.workspace.clone();
-        off_thread(move || make_room(&workspace, &rules)).await
+        off_thread(move || make_room(&workspace, &rules, SystemTime::now())).await
     }
 }
 
@@ -50,7 +50,7 @@ fn removed(workspace: &Workspace, run: &RunRef) -> Removed {
     }
 }
 
-fn make_room(workspace: &Workspace, rules: &RoomRules) -> Result<Room, Fault> {
+fn make_room(workspace: &Workspace, rules: &RoomRules, now: SystemTime) -> Result<Room, Fault> {
     let retention = Retention {
         max_age: rules.max_age,
         max_bytes: rules.max_bytes,
@@ -64,7 +64,6 @@ fn make_room(workspace: &Workspace, rules: &RoomRules) -> Result<Room, Fault> {
     };
     let is_live = |session: &SessionKey, run: &RunId| stands(session, run) == Stands::GoesOn;
     let is_wanted = |session: &SessionKey, run: &RunId| stands(session, run) != Stands::NotOurs;
-    let now = SystemTime::now();
     let plan = workspace.plan_removal_of(&retention, now, &is_live, &is_wanted)?;
     let mut room = Room {
         removed: Vec::new(),
@@ -99,3 +98,7 @@ fn make_room(workspace: &Workspace, rules: &RoomRules) -> Result<Room, Fault> {
     }
     Ok(room)
 }
+
+#[cfg(test)]
+#[path = "room_tests.rs"]
+mod tests;

@@ -1,12 +1,13 @@
 //! What runs delivered is known for ever, and their files make room.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::{Artifact, ArtifactScope, Receipt, RunId, SessionKey};
+use threadline_engine::Keep;
 
-use crate::support::{OTHER, TOKEN, World, turn};
+use crate::support::{OTHER, Options, TOKEN, World, turn};
 
 const WRITES: &str = "[[write a.txt = alpha]] [[write b/c.txt = gamma]]";
 
@@ -29,6 +30,17 @@ fn notes(folder: &Path, snapshot: &Value) -> std::path::PathBuf {
     let scope = snapshot["artifactScope"].as_str().unwrap();
     let (session, run) = scope.rsplit_once('/').unwrap();
     folder.join(format!("{session}/.xworkmate/runs/{run}"))
+}
+
+/// Leaves a run as an interrupted removal does.
+fn interrupt_removal(folder: &Path, snapshot: &Value) {
+    let stone = json!({
+        "sessionKey": snapshot["sessionKey"], "runId": snapshot["runId"],
+        "scope": snapshot["artifactScope"], "removedAt": 1_700_000_000, "why": "bytes",
+        "files": 3, "bytes": 10,
+    });
+    let path = notes(folder, snapshot).join("tombstone.json");
+    fs::write(path, stone.to_string()).unwrap();
 }
 
 async fn gc(world: &World, token: &str, params: Value) -> Value {
@@ -148,13 +160,7 @@ async fn removed_files_are_listed_and_told_apart_from_missing_ones() {
     let scope = folder
         .path()
         .join(result["artifactScope"].as_str().unwrap());
-    // As an interrupted removal leaves it.
-    let stone = json!({
-        "sessionKey": result["sessionKey"], "runId": result["runId"],
-        "scope": result["artifactScope"], "removedAt": 1_700_000_000, "why": "bytes",
-        "files": 3, "bytes": 10,
-    });
-    fs::write(notes.join("tombstone.json"), stone.to_string()).unwrap();
+    interrupt_removal(folder.path(), &result);
 
     let after = world.ended("draft:1").await;
     assert_eq!(
@@ -206,5 +212,40 @@ async fn removed_files_are_listed_and_told_apart_from_missing_ones() {
     // The thread goes on.
     let (_, next) = world.run(&turn("draft:1", WRITES)).await;
     assert_eq!(next["artifacts"]["total"], 2);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_was_told_so_makes_room_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path()).await;
+    let (_, gone) = world.run(&turn("draft:1", WRITES)).await;
+    let (_, stays) = world.run(&turn("draft:2", WRITES)).await;
+    world.stop().await;
+    interrupt_removal(folder.path(), &gone);
+    let scope = |run: &Value| folder.path().join(run["artifactScope"].as_str().unwrap());
+
+    // Without a rule nothing is touched, not even that.
+    let world = World::open(folder.path()).await;
+    world.ended("draft:2").await;
+    world.stop().await;
+    assert!(scope(&gone).exists());
+
+    let options = Options {
+        keep: Keep {
+            max_age: None,
+            max_bytes: Some(1),
+        },
+        ..Options::default()
+    };
+    let world = World::with(folder.path(), options).await;
+    for _ in 0..500 {
+        if !scope(&gone).exists() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!scope(&gone).exists());
+    assert!(scope(&stays).exists(), "links lead to it");
     world.stop().await;
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use threadline_contract::{AccountId, Millis, RuntimeId, TokenId};
 use threadline_e2e::scripted_model;
-use threadline_engine::{Engine, EngineConfig};
+use threadline_engine::{Engine, EngineConfig, Keep};
 use threadline_runtimes::{
     LaneSize, LocalWorkspace,
     builtin::{Builtin, BuiltinConfig, ModelConfig},
@@ -37,6 +37,7 @@ pub(crate) struct Options {
     pub(crate) lane: LaneSize,
     pub(crate) model: bool,
     pub(crate) pause: Duration,
+    pub(crate) keep: Keep,
 }
 
 impl Default for Options {
@@ -48,6 +49,7 @@ impl Default for Options {
             },
             model: true,
             pause: Duration::ZERO,
+            keep: Keep::FOR_EVER,
         }
     }
 }
@@ -109,7 +111,7 @@ impl World {
                 lease_ttl: Duration::from_secs(30),
                 result_wait: Duration::from_secs(10),
                 verify_wait: Duration::from_secs(60),
-                keep: threadline_engine::Keep::FOR_EVER,
+                keep: options.keep,
             },
             store,
             vec![runtime.clone()],
