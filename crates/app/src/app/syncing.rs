@@ -42,7 +42,7 @@ impl App {
         };
         if association.cancel_requested {
             return Err(Fault::invalid(
-                "The last run was stopped, so nothing of it is brought. Send it again with retry.",
+                "The last run was cancelled, so nothing of it is brought. Retry sends it again.",
             ));
         }
         let request = association.request_id;
