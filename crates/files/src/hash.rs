@@ -1,6 +1,6 @@
 //! Size, digest and stamp of one and the same bytes.
 
-use std::{fs::File, io, os::unix::fs::FileExt as _};
+use std::{cell::Cell, fs::File, io, os::unix::fs::FileExt as _};
 
 use sha2::{Digest as _, Sha256};
 
@@ -31,13 +31,32 @@ pub fn file(file: &File) -> io::Result<Hashed> {
 /// As [`file`](fn@file), for a caller that has just taken the first stamp itself and wants to see the
 /// bytes as they pass.
 pub fn file_with(file: &File, before: Stamp, mut see: impl FnMut(&[u8])) -> io::Result<Hashed> {
-    let mut hasher = Sha256::new();
     let room = usize::try_from(before.size).unwrap_or(CHUNK).min(CHUNK);
-    let mut buffer = vec![0; room];
+    // One buffer per thread: a new one for each of many small files costs as much as reading it.
+    let mut buffer = BUFFER.take();
+    if buffer.len() < room {
+        buffer.resize(room, 0);
+    }
+    let hashed = pass(file, before, &mut buffer, &mut see);
+    BUFFER.set(buffer);
+    hashed
+}
+
+thread_local! {
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+fn pass(
+    file: &File,
+    before: Stamp,
+    buffer: &mut [u8],
+    see: &mut impl FnMut(&[u8]),
+) -> io::Result<Hashed> {
+    let mut hasher = Sha256::new();
     let mut at = 0;
     while at < before.size {
-        // Never longer than the buffer.
-        let left = usize::try_from(before.size - at).unwrap_or(room).min(room);
+        let left = usize::try_from(before.size - at).unwrap_or(usize::MAX);
+        let left = left.min(buffer.len());
         let part = buffer.get_mut(..left).unwrap_or_default();
         let got = match file.read_at(part, at) {
             Ok(0) => return Ok(Hashed::Changed),
