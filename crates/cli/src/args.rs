@@ -323,14 +323,22 @@ pub(crate) enum ArtifactsCommand {
 #[derive(Debug, Args)]
 pub(crate) struct Gc {
     /// Files that did not change for so long, such as 30d, 12h or 2w
-    #[arg(long, value_name = "AGE", value_parser = amount::age)]
+    #[arg(long, value_name = "AGE", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
     /// The oldest, while all together have more, such as 10GB
-    #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) keep_bytes: Option<u64>,
     /// Only say what would go
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    amount::age(text).map_err(|wanted| format!("it must be {wanted}"))
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    amount::bytes(text).map_err(|wanted| format!("it must be {wanted}"))
 }
 
 /// `config`.

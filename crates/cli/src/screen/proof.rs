@@ -133,14 +133,14 @@ pub(crate) fn room(view: &GcView, now: Millis, zone: &TimeZone, to: Terminal) ->
         }
     });
     for (why, words) in [
-        (KeptFor::Live, "because the run goes on"),
+        (KeptFor::Live, "because it goes on"),
         (KeptFor::Held, "because links to them are still good"),
         (KeptFor::Grace, "because they changed within the last day"),
     ] {
         let runs = gc.kept.iter().filter(|kept| kept.why == why).count() as u64;
         if runs > 0 {
             let runs = count(runs, "run");
-            out.push_str(&to.dim(&format!("Those of {runs} stay {words}.")));
+            out.push_str(&to.dim(&format!("The files of {runs} stay {words}.")));
             out.push('\n');
         }
     }

@@ -156,9 +156,9 @@ fn room_says_what_went_and_what_stays() {
             "  draft:2       2023-10-05  3 files, 2.5 kB  the oldest, and there is too much",
             "  and those of 1 more run",
             "The files of 3 runs went: 7.5 kB. What they were stays on record.",
-            "Those of 1 run stay because the run goes on.",
-            "Those of 1 run stay because links to them are still good.",
-            "Those of 1 run stay because they changed within the last day.",
+            "The files of 1 run stay because it goes on.",
+            "The files of 1 run stay because links to them are still good.",
+            "The files of 1 run stay because they changed within the last day.",
             "1 folder not of Threadline's making stay.",
             "10 kB stay in all.",
         ]
