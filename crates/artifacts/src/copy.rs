@@ -133,6 +133,7 @@ impl<'a> Copier<'a> {
             if attempt > 0 {
                 thread::sleep(PAUSE);
             }
+            let began_ns = now_ns();
             let source = match item.source.open_file(&item.from) {
                 Ok(source) => source,
                 Err(e) => return Ok(omitted(of_reason(e.reason()))),
@@ -157,8 +158,15 @@ impl<'a> Copier<'a> {
                 }
                 Err(e) => return Err(e.into()),
             };
-            let still = Stamp::of(&source).is_ok_and(|after| after == before);
-            if still && staged.written().size == before.size {
+            let written = staged.written();
+            // A write that is under way leaves no trace in a young stamp, but not the same bytes
+            // twice either.
+            let twice = || {
+                settled(&before, began_ns)
+                    || matches!(hash::file(&source), Ok(Hashed::Stable { sha256, .. }) if sha256 == written.sha256)
+            };
+            let still = || Stamp::of(&source).is_ok_and(|after| after == before);
+            if written.size == before.size && still() && twice() {
                 staged.set_modified(before.mtime_ns)?;
                 if executable(&source) {
                     staged.make_executable()?;
