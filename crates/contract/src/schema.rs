@@ -49,6 +49,8 @@ pub fn codes_page() -> String {
         "# Codes\n\nGenerated from `crates/contract/src/code.rs`; do not edit.\n\n\
          A thread's `lastResultCode` is empty while queued or running, then `success`, `failed`, `aborted`,\n\
          `artifact_missing`, `ACP_HTTP_<status>` or one of these codes. Errors carry theirs in `error.data.code`.\n\n\
+         The HTTP status is that of an answer which is not JSON-RPC (a download, an event stream), or of a\n\
+         request that never reached a method. An error of a method is answered with 200, as JSON-RPC has it.\n\n\
          | code | set by | JSON-RPC | HTTP | what to do |\n| --- | --- | --- | --- | --- |\n",
     );
     for code in Code::ALL {
