@@ -4,6 +4,11 @@
 //! output root is claimed first, durably, and a file in one state is claimed by one run only. So of
 //! two runs that end at the same time never both get a file; and a run that was killed between claim
 //! and copy finds its claim again. It also knows which runs overlapped, as far as they came by here.
+//!
+//! A journal that was lost, or lost its end, must not make everything nobody's: it begins
+//! anew then, and who claimed what was written before that is not known. That something was lost
+//! shows in a mark beside it, which says how far it had come, and in scopes whose runs it does not
+//! know; those are learnt again from the stamps of their scopes.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,10 +21,17 @@ use threadline_files::{
     Access, Durability, FolderGuard, Journal, JournalError, Reason, Root, Stamp, atomic,
 };
 
-use crate::{Error, clock::now_ns, window::Window};
+use crate::{
+    Error,
+    clock::now_ns,
+    window::{LAG_NS, Window},
+};
 
 const NAME: &str = "claims.journal";
 const NEW: &str = "claims.journal.new";
+/// How many bytes of the journal are known to have been on disk.
+const MARK: &str = "claims.mark";
+const MARK_BYTES: u64 = 64;
 /// From this size on, what is too old to matter is dropped.
 const COMPACT_BYTES: u64 = 4 * 1024 * 1024;
 const DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
@@ -39,6 +51,14 @@ pub(crate) struct Claimant {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 enum Entry {
+    /// Something was lost: what was claimed before this time is not known.
+    Opened {
+        at: i64,
+    },
+    /// The runs that the scopes of a workspace tell of are noted.
+    Learnt {
+        workspace: PathBuf,
+    },
     Began {
         by: Claimant,
         at: i64,
@@ -94,18 +114,29 @@ impl Ledger {
         let folder = atomic::create_dir_all(&self.folder, Access::Private)?;
         let guard = folder.lock()?;
         let path = self.folder.join(NAME);
+        let marked = marked(&folder)?;
         let mut journal = Journal::open(&path)?;
         let mut book = Book::default();
         for record in journal.read_after::<Entry>(0)? {
             book.note(record?.value);
         }
-        if journal.end() > COMPACT_BYTES {
+        let lost = journal.end() < marked;
+        if !lost && journal.end() > COMPACT_BYTES {
             drop(journal);
             book.forget_before(now_ns().saturating_sub(KEPT_NS));
             rewrite(&folder, &self.folder, &book)?;
             journal = Journal::open(&path)?;
         }
-        book.open = Some((journal, guard));
+        book.open = Some(Held {
+            journal,
+            marked,
+            folder,
+            _guard: guard,
+        });
+        if lost {
+            book.begin_anew()?;
+        }
+        book.sync()?;
         Ok(book)
     }
 }
@@ -117,8 +148,21 @@ pub(crate) struct Book {
     claims: HashMap<FileState, Claim>,
     /// Where each run's copies went.
     copies: HashMap<Claimant, HashSet<String>>,
-    /// The journal first: it is closed before another may open it.
-    open: Option<(Journal, FolderGuard)>,
+    /// Since when every claim is known; always, if nothing was ever lost.
+    begins: Option<i64>,
+    /// Workspaces whose runs are noted.
+    learnt: HashSet<PathBuf>,
+    open: Option<Held>,
+}
+
+/// The place to write more.
+#[derive(Debug)]
+struct Held {
+    /// First: it is closed before another may open it.
+    journal: Journal,
+    marked: u64,
+    folder: Root,
+    _guard: FolderGuard,
 }
 
 /// Whose a file is, when it was claimed last, and where its copies went: it may have several names.
@@ -138,6 +182,13 @@ struct Lifetime {
 impl Book {
     fn note(&mut self, entry: Entry) {
         match entry {
+            Entry::Opened { at } => {
+                self.begins = Some(at);
+                self.learnt.clear();
+            }
+            Entry::Learnt { workspace } => {
+                self.learnt.insert(workspace);
+            }
             Entry::Began { by, at } => {
                 let run = self.runs.entry(by).or_insert(Lifetime {
                     began: at,
@@ -170,8 +221,8 @@ impl Book {
     }
 
     fn add(&mut self, entry: Entry) -> Result<(), Error> {
-        if let Some((journal, _)) = &mut self.open {
-            journal.append(&entry, Durability::Later)?;
+        if let Some(held) = &mut self.open {
+            held.journal.append(&entry, Durability::Later)?;
         }
         self.note(entry);
         Ok(())
@@ -179,10 +230,54 @@ impl Book {
 
     /// Puts what was added on disk. Before this, nothing may be done on its strength.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
-        if let Some((journal, _)) = &mut self.open {
-            journal.sync()?;
+        if let Some(held) = &mut self.open {
+            held.journal.sync()?;
+            let end = held.journal.end();
+            if held.marked != end {
+                mark(&held.folder, end)?;
+                held.marked = end;
+            }
         }
         Ok(())
+    }
+
+    /// Whether the runs of a workspace are noted.
+    pub(crate) fn knows(&self, workspace: &Path) -> bool {
+        self.learnt.contains(workspace)
+    }
+
+    /// Notes runs that the scopes of a workspace tell of, and when each was prepared. Every one of
+    /// them came by here; if one is not known, more was lost with it.
+    pub(crate) fn learn(
+        &mut self,
+        workspace: &Path,
+        runs: impl IntoIterator<Item = (Claimant, i64)>,
+    ) -> Result<(), Error> {
+        let oldest = now_ns().saturating_sub(KEPT_NS);
+        let unknown = |(by, at): &(Claimant, i64)| *at >= oldest && !self.runs.contains_key(by);
+        let unknown: Vec<_> = runs.into_iter().filter(unknown).collect();
+        if !unknown.is_empty() {
+            self.begin_anew()?;
+        }
+        for (by, at) in unknown {
+            self.began(&by, at)?;
+        }
+        self.add(Entry::Learnt {
+            workspace: workspace.to_owned(),
+        })
+    }
+
+    fn begin_anew(&mut self) -> Result<(), Error> {
+        tracing::warn!(
+            "The record of claimed files is not whole: whose the files are that are older than now is not known"
+        );
+        self.add(Entry::Opened { at: now_ns() })
+    }
+
+    /// Whether a file may have been claimed when claims were written that are lost.
+    pub(crate) fn may_be_claimed(&self, stamp: &Stamp) -> bool {
+        let begins = self.begins.map(|at| at.saturating_sub(LAG_NS));
+        begins.is_some_and(|at| stamp.ctime_ns < at)
     }
 
     /// A run goes on since then, as far as is known.
@@ -269,6 +364,14 @@ fn rewrite(folder: &Root, path: &Path, book: &Book) -> Result<(), Error> {
     }
     let mut journal = Journal::open(path.join(NEW))?;
     let mut put = |entry: &Entry| journal.append(entry, Durability::Later).map(|_| ());
+    if let Some(at) = book.begins {
+        put(&Entry::Opened { at })?;
+    }
+    for workspace in &book.learnt {
+        put(&Entry::Learnt {
+            workspace: workspace.clone(),
+        })?;
+    }
     for (by, run) in &book.runs {
         put(&Entry::Began {
             by: by.clone(),
@@ -290,8 +393,28 @@ fn rewrite(folder: &Root, path: &Path, book: &Book) -> Result<(), Error> {
     }
     journal.sync()?;
     drop(journal);
+    // Shorter from here on, and not for loss.
+    mark(folder, 0)?;
     folder.rename(NEW, NAME)?;
     Ok(())
+}
+
+fn mark(folder: &Root, bytes: u64) -> Result<(), Error> {
+    folder.write_atomic(MARK, bytes.to_string().as_bytes(), Access::Private)?;
+    Ok(())
+}
+
+/// How long the journal must be. A mark that cannot be read speaks for loss.
+fn marked(folder: &Root) -> Result<u64, Error> {
+    match folder.read_limited(MARK, MARK_BYTES) {
+        Ok(text) => {
+            let text = str::from_utf8(&text).ok();
+            Ok(text.and_then(|t| t.parse().ok()).unwrap_or(u64::MAX))
+        }
+        Err(e) if e.reason() == Reason::NotFound => Ok(0),
+        Err(e) if e.reason() == Reason::TooLarge => Ok(u64::MAX),
+        Err(e) => Err(e.into()),
+    }
 }
 
 impl From<JournalError> for Error {

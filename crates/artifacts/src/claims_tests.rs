@@ -44,10 +44,10 @@ fn a_file_in_one_state_is_claimed_by_one_run() {
     assert!(!book.claim(&second, &chmodded, "x").unwrap());
     assert!(book.claim(&second, &stamp(1, 11), "x").unwrap());
     assert!(!book.claim(&first, &stamp(1, 11), "x").unwrap());
-    let end = book.open.as_ref().map(|(journal, _)| journal.end());
+    let end = book.open.as_ref().map(|held| held.journal.end());
     assert!(book.claim(&second, &stamp(1, 11), "x").unwrap());
     assert_eq!(
-        book.open.as_ref().map(|(journal, _)| journal.end()),
+        book.open.as_ref().map(|held| held.journal.end()),
         end,
         "nothing new to say"
     );

@@ -93,17 +93,31 @@ pub(crate) struct Gathered {
 }
 
 impl Workspace {
-    /// Notes that a run begins, so that runs beside it know of it.
-    pub(crate) fn announce(
+    /// As [`prepare`](Self::prepare), and notes that the run begins, so that runs beside it know of
+    /// it.
+    pub(crate) fn prepare_known(
         &self,
         session: &SessionKey,
         run: &RunId,
         ledger: &Ledger,
     ) -> Result<(), Error> {
-        let by = self.claimant(session, run);
-        let mut book = ledger.open()?;
-        book.began(&by, now_ns())?;
+        // First: a scope that is there already and that the ledger does not know tells of a loss.
+        let mut book = self.book(ledger)?;
+        self.prepare(session, run)?;
+        book.began(&self.claimant(session, run), now_ns())?;
         book.sync()
+    }
+
+    /// Opens the ledger. One that has not heard of this workspace (it is new, or was lost) learns
+    /// first which runs there are: it must not take them for none.
+    pub(crate) fn book(&self, ledger: &Ledger) -> Result<Book, Error> {
+        let mut book = ledger.open()?;
+        if !book.knows(&self.place) {
+            let runs = self.prepared_runs()?.into_iter();
+            let runs = runs.map(|(session, run, at)| (self.claimant(&session, &run), at));
+            book.learn(&self.place, runs)?;
+        }
+        Ok(book)
     }
 
     /// Copies into the scope what the run left elsewhere. Can be repeated at any time, also after a
@@ -125,7 +139,7 @@ impl Workspace {
         let fallback = outputs.dirs.is_some() && fallback_is_on(&scope_dir, &notes)?;
         let places = Places::open(self, scope.as_str(), outputs.roots, &mut gathered.warnings)?;
         let wanted = plan::wanted(&places, outputs, &window, fallback, &mut gathered)?;
-        let mut book = ledger.open()?;
+        let mut book = self.book(ledger)?;
         book.began(&by, window.since_ns)?;
         if outputs.testimony.until_ms.is_some() {
             book.ended(&by, window.until_ns)?;
@@ -135,6 +149,12 @@ impl Workspace {
             None => book.overlapped(&by, &window),
         };
         let mut claimed = Vec::new();
+        if wanted.iter().any(|w| book.may_be_claimed(&w.stamp)) {
+            gathered.warnings.push(
+                "The record of who took which file was begun anew, so nobody can tell whose older files are: those were not collected."
+                    .to_owned(),
+            );
+        }
         for wanted in wanted {
             match judge(&wanted, overlapped, &scope_dir, &by, &book)? {
                 Ok(ruling) => claimed.push((wanted, ruling)),
@@ -242,7 +262,8 @@ fn judge(
     // Another user's file in a folder that all users share is not ours to deliver.
     let stat = wanted.source.stat(&wanted.from);
     let foreign = stat.is_ok_and(|stat| stat.uid != threadline_files::user());
-    if foreign || (overlapped && !wanted.named) || book.is_anothers(by, &wanted.stamp) {
+    let anothers = book.is_anothers(by, &wanted.stamp) || book.may_be_claimed(&wanted.stamp);
+    if foreign || anothers || (overlapped && !wanted.named) {
         return Ok(Err(OmitReason::AmbiguousOwner));
     }
     Ok(Ok(if book.copied(by, wanted.to.as_str()) {

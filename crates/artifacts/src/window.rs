@@ -4,7 +4,7 @@ use threadline_files::Stamp;
 
 /// Kernels stamp files with a clock that lags a little (one tick, at most 10 ms), so a file that is
 /// written right after the start can look as if it had been there just before.
-const LAG_NS: i64 = 10_000_000;
+pub(crate) const LAG_NS: i64 = 10_000_000;
 
 /// From a run's start to its end, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use threadline_contract::{
-    ArtifactScope,
+    ArtifactScope, RunId, SessionKey,
     scope::{NOTES, WORK, segment},
 };
 use threadline_files::{FileKind, Reason, Root, tree};
@@ -14,7 +14,7 @@ use super::{
     remove::TRASH,
     tombstone,
 };
-use crate::{Error, Workspace, workspace::Owner};
+use crate::{Error, Workspace, outputs::prepared_ns, workspace::Owner};
 
 /// Deeper than any path can be.
 const DEPTH: usize = 4_096;
@@ -65,6 +65,27 @@ impl Workspace {
         let mut plan = decide(scopes, retention, seconds(now));
         plan.unknown = unknown;
         Ok(plan)
+    }
+
+    /// Every run whose scope is here, and when that was prepared.
+    pub(crate) fn prepared_runs(&self) -> Result<Vec<(SessionKey, RunId, i64)>, Error> {
+        let mut runs = Vec::new();
+        for session in folders(&self.root, "tasks")? {
+            let folder = format!("tasks/{session}");
+            for run in folders(&self.root, &folder)? {
+                let scope = format!("{folder}/{run}");
+                let Some(dir) = opened(&self.root, &scope)? else {
+                    continue;
+                };
+                let Ok(Some(owner)) = Owner::of_scope(&dir, &scope) else {
+                    continue;
+                };
+                if let Some((session, run)) = owner.of_run() {
+                    runs.push((session, run, prepared_ns(&dir)?));
+                }
+            }
+        }
+        Ok(runs)
     }
 
     /// A scope with its stamp; `None` if it is not ours to judge.
@@ -129,11 +150,7 @@ impl Workspace {
     }
 }
 
-fn facts(
-    dir: &Root,
-    session_key: threadline_contract::SessionKey,
-    run_id: threadline_contract::RunId,
-) -> Result<ScopeFacts, Error> {
+fn facts(dir: &Root, session_key: SessionKey, run_id: RunId) -> Result<ScopeFacts, Error> {
     let scope = ArtifactScope::of(&session_key, &run_id)?;
     let tree = tree::list(dir, DEPTH, |_| true);
     let sizes = tree.files.iter().map(|(_, stamp)| stamp.size);

@@ -57,7 +57,7 @@ impl Service {
             ..Retention::default()
         };
         // A run that begins from here on has a young scope, which stays in any case.
-        let going_on = self.settings.ledger.open()?.live_runs();
+        let going_on = workspace.book(&self.settings.ledger)?.live_runs();
         let is_live = |session: &SessionKey, run: &RunId| {
             let told = params.live_runs.iter().any(|live| {
                 live.openclaw_session_key == *session

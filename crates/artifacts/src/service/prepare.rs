@@ -33,9 +33,8 @@ impl Service {
         if params.check_only == Some(true) {
             request.workspace.check(&session, &run)?;
         } else {
-            request.workspace.prepare(&session, &run)?;
             let ledger = &self.settings.ledger;
-            request.workspace.announce(&session, &run, ledger)?;
+            request.workspace.prepare_known(&session, &run, ledger)?;
         }
         Ok(PrepareResult {
             place: request.place(scope.clone()),
