@@ -59,8 +59,13 @@ impl Request {
         let id = match map.remove("id") {
             None => None,
             Some(Value::String(text)) => Some(Id::Text(text)),
-            Some(Value::Number(number)) => Some(Id::Number(number)),
-            Some(_) => return Err(refuse("`id` must be a text or a number.").into()),
+            // A larger one would come back rounded, and nobody could match it.
+            Some(Value::Number(number)) if !number.is_f64() => Some(Id::Number(number)),
+            Some(_) => {
+                return Err(
+                    refuse("`id` must be a text or a whole number of at most 64 bits.").into(),
+                );
+            }
         };
         let malformed = |fault| {
             let id = id.clone();

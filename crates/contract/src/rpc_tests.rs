@@ -29,6 +29,11 @@ fn requests_are_read_or_refused_with_a_code() {
             None,
         ),
         (
+            r#"{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"x"}"#,
+            Code::InvalidEnvelope,
+            None,
+        ),
+        (
             r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
             Code::InvalidEnvelope,
             one(),

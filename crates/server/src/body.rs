@@ -54,8 +54,21 @@ where
 {
     let length = headers
         .get(header::CONTENT_LENGTH)
-        .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    let _turn = if length.is_none_or(|l| l > LARGE) {
+        .and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    let too_large = || {
+        Fault::new(
+            Code::BodyTooLarge,
+            format!(
+                "The body has more than {} MiB. {}",
+                BODY_BYTES >> 20,
+                Code::BodyTooLarge.advice()
+            ),
+        )
+    };
+    if length.is_some_and(|l| l > BODY_BYTES as u64) {
+        return Err(too_large());
+    }
+    let _turn = if length.is_none_or(|l| l > LARGE as u64) {
         LARGE_BODIES.acquire().await.ok()
     } else {
         None
@@ -70,14 +83,7 @@ where
     })?;
     match whole {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(e) if e.is::<LengthLimitError>() => Err(Fault::new(
-            Code::BodyTooLarge,
-            format!(
-                "The body has more than {} MiB. {}",
-                BODY_BYTES >> 20,
-                Code::BodyTooLarge.advice()
-            ),
-        )),
+        Err(e) if e.is::<LengthLimitError>() => Err(too_large()),
         Err(e) => Err(Fault::new(
             Code::InvalidJson,
             format!("The body ended early: {e}."),

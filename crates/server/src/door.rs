@@ -64,7 +64,10 @@ impl Door {
             let Ok(response) = routes.call(request.map(Body::new)).await;
             return response;
         }
-        let pass = match gate.pass(request.method(), ENTRY, request.headers()).await {
+        let pass = match gate
+            .pass(request.method(), request.uri(), request.headers())
+            .await
+        {
             Ok(pass) => pass,
             Err(answer) => return answer,
         };

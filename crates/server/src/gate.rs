@@ -14,7 +14,7 @@ use std::{
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -71,8 +71,8 @@ impl Gate {
 
     /// The layer itself, for `axum::middleware::from_fn_with_state`.
     pub async fn check(State(gate): State<Self>, mut request: Request, next: Next) -> Response {
-        let (method, path) = (request.method(), request.uri().path());
-        match gate.pass(method, path, request.headers()).await {
+        let (method, uri) = (request.method(), request.uri());
+        match gate.pass(method, uri, request.headers()).await {
             Ok(mut pass) => {
                 if let Some(caller) = pass.caller.take() {
                     request.extensions_mut().insert(caller);
@@ -87,11 +87,11 @@ impl Gate {
     pub(crate) async fn pass(
         &self,
         method: &Method,
-        path: &str,
+        uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<Pass, Response> {
         let origin = self
-            .origin(headers)
+            .origin(uri, headers)
             .map_err(|fault| Refusal(fault).into_response())?;
         let cross = match &origin {
             Origin::Allowed(value) => Some(value.clone()),
@@ -106,7 +106,7 @@ impl Gate {
         }
         match self.caller(headers, method, &origin).await {
             Ok(caller) => pass.caller = Some(caller),
-            Err(_) if self.is_open(path) => {}
+            Err(_) if self.is_open(uri.path()) => {}
             Err(fault) => return Err(pass.marked(Refusal(fault).into_response())),
         }
         Ok(pass)
@@ -123,12 +123,16 @@ impl Gate {
             })
     }
 
-    fn origin(&self, headers: &HeaderMap) -> Result<Origin, Fault> {
-        let host = headers
-            .get(header::HOST)
+    fn origin(&self, uri: &Uri, headers: &HeaderMap) -> Result<Origin, Fault> {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let host = hosts
+            .next()
             .and_then(|h| h.to_str().ok())
             .unwrap_or_default();
-        if !self.host_is_ours(host) {
+        // Said twice or said otherwise in the request's first line, it could mean either.
+        let said_once =
+            hosts.next().is_none() && uri.authority().is_none_or(|a| a.as_str() == host);
+        if !said_once || !self.host_is_ours(host) {
             return Err(Fault::new(
                 Code::HostNotAllowed,
                 format!(

@@ -24,29 +24,35 @@ pub fn wanted(header: Option<&str>, size: u64) -> Wanted {
         return Wanted::Invalid;
     }
     match (first.trim(), last.trim()) {
-        ("", last) => match last.parse::<u64>() {
-            Ok(count) if count > 0 && size > 0 => {
+        ("", last) => match number(last) {
+            Some(count) if count > 0 && size > 0 => {
                 Wanted::Part(size.saturating_sub(count), size - 1)
             }
             _ => Wanted::Invalid,
         },
         (first, last) => {
-            let Ok(first) = first.parse::<u64>() else {
+            let Some(first) = number(first) else {
                 return Wanted::Invalid;
             };
             let last = if last.is_empty() {
-                Ok(u64::MAX)
+                Some(u64::MAX)
             } else {
-                last.parse::<u64>()
+                number(last)
             };
             match last {
-                Ok(last) if first <= last && first < size => {
+                Some(last) if first <= last && first < size => {
                     Wanted::Part(first, last.min(size - 1))
                 }
                 _ => Wanted::Invalid,
             }
         }
     }
+}
+
+/// A number of bytes. One that no file can have stands for the largest.
+fn number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -61,6 +67,10 @@ mod tests {
             (Some("bytes=2-4"), Part(2, 4)),
             (Some("bytes=7-"), Part(7, 9)),
             (Some("bytes=7-99"), Part(7, 9)),
+            (Some("bytes=7-99999999999999999999999"), Part(7, 9)),
+            (Some("bytes=-99999999999999999999999"), Part(0, 9)),
+            (Some("bytes=99999999999999999999999-"), Invalid),
+            (Some("bytes=+1-2"), Invalid),
             (Some("bytes=-3"), Part(7, 9)),
             (Some("bytes=-30"), Part(0, 9)),
             (Some("bytes=10-"), Invalid),

@@ -148,7 +148,7 @@ async fn a_deletion_that_was_cut_short_is_finished_at_the_next_start() {
         if world
             .engine
             .store()
-            .deletions("test")
+            .deletions(Some("test"))
             .await
             .unwrap()
             .is_empty()

@@ -2,6 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{TOKEN, World};
 
@@ -127,5 +128,55 @@ async fn tokens_origins_hosts_and_cookies() {
         ),
         (204, "http://localhost:5173")
     );
+    world.stop().await;
+}
+
+/// The first line and the head of a request, as a client of its own might write them.
+#[tokio::test]
+async fn heads_that_mean_two_things_or_too_much_are_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path()).await;
+    let address = world.url.trim_start_matches("http://").to_owned();
+    let head = |target: &str, more: &str| {
+        format!(
+            "POST {target} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {TOKEN}\r\n{more}\r\n"
+        )
+    };
+    let whole = "content-length: 2\r\n";
+    let cases = [
+        (
+            head("http://evil.example/acp/rpc", whole),
+            "403",
+            "HOST_NOT_ALLOWED",
+        ),
+        (
+            head("/acp/rpc", &format!("host: evil.example\r\n{whole}")),
+            "403",
+            "HOST_NOT_ALLOWED",
+        ),
+        (
+            head(&format!("http://{address}/acp/rpc"), whole),
+            "400",
+            "INVALID_ENVELOPE",
+        ),
+        (
+            head("/acp/rpc", "content-length: 99999999999999\r\n"),
+            "413",
+            "BODY_TOO_LARGE",
+        ),
+    ];
+    for (head, status, code) in cases {
+        let mut socket = tokio::net::TcpStream::connect(&address).await.unwrap();
+        socket.write_all(head.as_bytes()).await.unwrap();
+        socket.write_all(b"[]").await.unwrap();
+        let mut answer = vec![0; 4096];
+        let got = socket.read(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..got]).into_owned();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{head}: {answer}"
+        );
+        assert!(answer.contains(code), "{head}: {answer}");
+    }
     world.stop().await;
 }
