@@ -322,6 +322,24 @@ fn secrets_are_never_shown() {
 }
 
 #[test]
+fn a_wrong_address_is_shown_without_its_password_and_key() {
+    let mut sources = sources();
+    sources.env.extend(env(&[
+        (
+            "THREADLINE_MODEL_URL",
+            "http://user:pass@127.0.0.1:1/v1?api_key=sk",
+        ),
+        ("THREADLINE_MODEL", "m"),
+    ]));
+    let mistakes = load(&sources).unwrap_err();
+    let said: Vec<&str> = mistakes.iter().map(|m| m.message.as_str()).collect();
+    assert_eq!(
+        said,
+        ["`model.url` must be an http:// or https:// address, not \"http://…@127.0.0.1:1/v1?…\"."]
+    );
+}
+
+#[test]
 fn a_server_beyond_this_machine_lets_nobody_into_its_folders() {
     let mut sources = sources();
     sources.flags = vec![flag("--listen", "server.listen", "0.0.0.0:8787")];

@@ -64,7 +64,7 @@ impl Read {
                 let got = if secret {
                     "what is set".into()
                 } else {
-                    said.value.as_written()
+                    without_secrets(&said.value.as_written())
                 };
                 let (origin, message) = (
                     said.origin.clone(),
@@ -402,5 +402,25 @@ fn filter(value: &Value) -> Result<String, Wanted> {
     match text.split(',').all(fits) {
         true => Ok(text.to_owned()),
         false => Err(wanted()),
+    }
+}
+
+/// A text as it may be shown: an address may carry a password before its host and a key behind it.
+fn without_secrets(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let host = match authority.rsplit_once('@') {
+        Some((_, host)) => format!("…@{host}"),
+        None => authority.to_owned(),
+    };
+    match path.split_once('?') {
+        Some((path, query)) => {
+            let quote = if query.ends_with('"') { "\"" } else { "" };
+            format!("{scheme}://{host}{path}?…{quote}")
+        }
+        None => format!("{scheme}://{host}{path}"),
     }
 }

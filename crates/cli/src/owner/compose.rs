@@ -91,6 +91,7 @@ pub(crate) async fn run(
     tokio::select! {
         name = signals.next() => info!("Stopping, because {name} came"),
         () = unneeded(idle, &activity, || parts.busy()) => info!("Stopping, because nobody needed it for a while"),
+        () = state.keep(&places) => {}
     }
     // New commands shall not find an owner that is about to go.
     let _ = std::fs::remove_file(places.state());
@@ -295,15 +296,27 @@ fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig
 /// restart it knows its own leases, and that no other machine can have by accident.
 fn node(places: &Places) -> Result<String, Fault> {
     let path = places.node();
-    match atomic::create(
-        &path,
-        format!("{}\n", TokenId::fresh()).as_bytes(),
-        Access::Private,
-    ) {
-        Ok(_) => {}
+    let fresh = TokenId::fresh().to_string();
+    let text = format!("{fresh}\n");
+    match atomic::create(&path, text.as_bytes(), Access::Private) {
+        Ok(_) => return Ok(fresh),
         Err(e) if e.reason() == Reason::AlreadyExists => {}
         Err(e) => return Err(storage(e)),
     }
-    let kept = atomic::read_limited(&path, 256).map_err(storage)?;
-    Ok(String::from_utf8_lossy(&kept).trim().to_owned())
+    let why = match atomic::read_limited(&path, 256) {
+        Ok(kept) => match std::str::from_utf8(&kept).map(str::trim_end) {
+            Ok(kept) if is_node(kept) => return Ok(kept.to_owned()),
+            _ => "it is damaged".to_owned(),
+        },
+        Err(e) => e.to_string(),
+    };
+    warn!(path = %path.display(), "The name of this node cannot be read ({why}); it gets a new one");
+    atomic::write(&path, text.as_bytes(), Access::Private).map_err(storage)?;
+    Ok(fresh)
+}
+
+/// A name as it is made here.
+fn is_node(text: &str) -> bool {
+    let id = text.strip_prefix("tok-").unwrap_or_default();
+    id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())
 }

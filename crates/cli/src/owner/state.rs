@@ -1,6 +1,6 @@
 //! Who owns a data folder: one process, which holds its lock and says how to reach it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -97,7 +97,22 @@ fn read(places: &Places) -> Result<Option<State>, Fault> {
     }
 }
 
+/// How often an owner looks whether it can still be found.
+const FOUND: Duration = Duration::from_secs(1);
+
 impl State {
+    /// Writes the file anew whenever somebody damaged or removed it: without it nobody finds us.
+    pub(crate) async fn keep(&self, places: &Places) {
+        loop {
+            tokio::time::sleep(FOUND).await;
+            if read(places).ok().flatten().as_ref() != Some(self)
+                && let Err(fault) = self.write(places)
+            {
+                tracing::warn!("How to reach this process cannot be written down: {fault}");
+            }
+        }
+    }
+
     /// Says how to reach us.
     pub(crate) fn write(&self, places: &Places) -> Result<(), Fault> {
         let text = serde_json::to_vec_pretty(self)

@@ -56,7 +56,13 @@ fn a_second_server_on_the_same_data_is_refused() {
     world.run(&["run", "hello"]).ended(0);
     assert_eq!(world.owner_pid(), Some(pid));
     let said = world.run(&["stop"]).ended(9);
-    assert!(said.err.contains("threadline serve"), "{said:?}");
+    assert!(
+        said.err.contains("threadline serve")
+            && said
+                .err
+                .contains(&format!("To end it: Ctrl-C in its terminal, or kill {pid}")),
+        "{said:?}"
+    );
 
     signal(pid, Signal::TERM);
     let said = ended(first).ended(0);
@@ -189,6 +195,23 @@ fn what_a_dead_owner_left_is_taken_away() {
     assert_ne!(world.owner_pid(), Some(1));
     foreign.set_nonblocking(true).unwrap();
     assert!(foreign.accept().is_err(), "nobody was sent our token");
+}
+
+#[test]
+fn an_owner_whose_address_is_lost_says_it_anew() {
+    let world = World::new();
+    world.run(&["run", "hello"]).ended(0);
+    let owner = world.owner().unwrap();
+    for damage in [None, Some("{")] {
+        let file = world.data().join("owner.json");
+        match damage {
+            None => fs::remove_file(&file).unwrap(),
+            Some(text) => fs::write(&file, text).unwrap(),
+        }
+        world.run(&["threads"]).ended(0);
+        assert_eq!(world.owner().as_ref(), Some(&owner));
+    }
+    assert_eq!(world.starts(), 1, "the same one");
 }
 
 #[test]
