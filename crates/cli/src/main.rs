@@ -26,6 +26,9 @@ use crate::{
 };
 
 fn main() -> ExitCode {
+    if let Some(exit) = commands::agent_host() {
+        return exit;
+    }
     let cli = match usage::read() {
         Ok(cli) => cli,
         Err(exit) => return exit,

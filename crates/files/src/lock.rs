@@ -3,7 +3,10 @@
 use std::{
     fs::File,
     io::Write as _,
-    os::unix::fs::FileExt as _,
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::fs::FileExt as _,
+    },
     path::{Path, PathBuf},
 };
 
@@ -69,6 +72,13 @@ impl Lock {
             writeln!(&file, "{}", std::process::id()).map_err(failed)?;
             return Ok(Self { file });
         }
+    }
+}
+
+/// For handing it on to a child: the lock is let go of when the last of those who hold it has ended.
+impl AsFd for Lock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod agent_host;
 mod answer;
 mod doctor;
 mod follow;
@@ -25,6 +26,8 @@ use crate::{
     exit::Exit,
     screen::{Terminal, ending},
 };
+
+pub(crate) use self::agent_host::agent_host;
 
 /// What every command has.
 pub(crate) struct Context {

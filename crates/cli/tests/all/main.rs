@@ -7,6 +7,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod agent_host;
 mod bad_input;
 mod first_run;
 mod model;

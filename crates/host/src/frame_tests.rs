@@ -1,0 +1,83 @@
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+fn kind(text: &str) -> Kind {
+    Frame::parse(text.as_bytes()).unwrap().kind()
+}
+
+#[test]
+fn tells_requests_answers_and_notifications_apart() {
+    let number = |n: &str| Id::Number(n.into());
+    let text = |t: &str| Id::Text(t.into());
+    assert_eq!(
+        kind(r#"{"id":1,"method":"a"}"#),
+        Kind::Request {
+            id: number("1"),
+            method: "a".into()
+        }
+    );
+    assert_eq!(
+        kind(r#"{"id":"1","method":"a","params":{"id":7}}"#),
+        Kind::Request {
+            id: text("1"),
+            method: "a".into()
+        }
+    );
+    assert_eq!(
+        kind(r#"{"id":"\u0031","result":null}"#),
+        Kind::Response { id: text("1") }
+    );
+    assert_eq!(
+        kind(r#"{"id":-0.5e3,"error":{}}"#),
+        Kind::Response {
+            id: number("-0.5e3")
+        }
+    );
+    assert_eq!(
+        kind(r#"{"method":"m\u0061"}"#),
+        Kind::Notification {
+            method: "ma".into()
+        }
+    );
+    assert_eq!(
+        kind(r#"{"id":null,"method":"a"}"#),
+        Kind::Notification { method: "a".into() }
+    );
+    assert_eq!(kind(r#"{"id":null,"error":{}}"#), Kind::Other);
+    assert_eq!(kind(r#"{"id":[1],"result":1}"#), Kind::Other);
+}
+
+#[test]
+fn keeps_the_text_of_its_author() {
+    let odd = r#"{"z":1,"a":1.00,"method":"x","big":123456789012345678901234567890}"#;
+    assert_eq!(Frame::parse(odd.as_bytes()).unwrap().text(), odd);
+    let broken = "  {\"method\":\r\n\"a\\n\"}  ";
+    assert_eq!(
+        Frame::parse(broken.as_bytes()).unwrap().text(),
+        "{\"method\":  \"a\\n\"}"
+    );
+}
+
+#[test]
+fn refuses_what_is_not_one_message() {
+    let of = |text: &[u8]| Frame::parse(text).unwrap_err();
+    assert_eq!(of(b"\xff{}"), NotAFrame::NotUtf8);
+    assert_eq!(of(b"Listening on stdio"), NotAFrame::NotJson);
+    assert_eq!(of(b"{\"a\":1"), NotAFrame::NotJson);
+    assert_eq!(of(b"{} {}"), NotAFrame::NotJson);
+    assert_eq!(of(b"[{\"method\":\"a\"}]"), NotAFrame::NotRpc);
+    assert_eq!(of(b"3"), NotAFrame::NotRpc);
+    assert_eq!(of(br#"{"method":3}"#), NotAFrame::NotRpc);
+    assert_eq!(of(br#"{"id":1,"id":2}"#), NotAFrame::NotRpc);
+}
+
+#[test]
+fn takes_any_depth() {
+    let deep = format!(
+        "{{\"method\":\"a\",\"params\":{}{}}}",
+        "[".repeat(50_000),
+        "]".repeat(50_000)
+    );
+    assert_eq!(kind(&deep), Kind::Notification { method: "a".into() });
+}

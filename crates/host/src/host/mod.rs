@@ -1,0 +1,193 @@
+//! The host's process.
+//!
+//! One thread, and tasks that share what they know ([`shared::Shared`]). Files are written where the work is: a
+//! host has one agent, and nothing better to do than to wait for its disk.
+
+mod agent;
+mod end;
+mod serve;
+mod shared;
+mod start;
+mod stderr;
+
+use std::{
+    ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode, rc::Rc, time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    task::{JoinHandle, LocalSet, spawn_local},
+};
+
+use self::start::Host;
+use crate::{EndCause, StartCode, exec, place::Place};
+
+/// How often a host looks after itself, at most and at least.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+
+/// What a host says on its standard output, once.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Report {
+    Ready,
+    Failed { code: StartCode, message: String },
+}
+
+/// The host's process: `--state FOLDER`, with a [`Spec`](crate::Spec) as JSON on its standard input.
+/// It calls itself in a second form, `--exec PID PROGRAM ARGUMENT…`, to become the agent.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let word = |at: usize| args.get(at).and_then(|word| word.to_str());
+    match (word(0), args.get(1)) {
+        (Some("--state"), Some(folder)) if args.len() == 2 => host(PathBuf::from(folder)),
+        (Some("--exec"), Some(_)) => match word(1).and_then(|pid| pid.parse().ok()) {
+            Some(pid) => exec::run(pid, args.get(2..).unwrap_or_default()),
+            None => usage(),
+        },
+        _ => usage(),
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("This command is part of Threadline itself: the bridge starts it for each agent.");
+    ExitCode::from(2)
+}
+
+fn host(folder: PathBuf) -> ExitCode {
+    // A terminal that closes, or a Ctrl-C in it, is the bridge's concern. Fails only for who leads a
+    // group already.
+    let _ = rustix::process::setsid();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            report(&Report::Failed {
+                code: StartCode::Failed,
+                message: format!("The host's runtime could not be started ({e})."),
+            });
+            return ExitCode::FAILURE;
+        }
+    };
+    LocalSet::new().block_on(&runtime, live(Place::at(folder)))
+}
+
+async fn live(place: Place) -> ExitCode {
+    let signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(e) => {
+            report(&Report::Failed {
+                code: StartCode::Failed,
+                message: format!("Signals cannot be heard ({e})."),
+            });
+            return ExitCode::FAILURE;
+        }
+    };
+    match start::start(place) {
+        Ok(host) => {
+            report(&Report::Ready);
+            host.live(signals).await
+        }
+        Err((code, message)) => {
+            report(&Report::Failed { code, message });
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whoever started the host may have gone away; that is no reason to end.
+fn report(report: &Report) {
+    let mut out = std::io::stdout().lock();
+    let _ = out
+        .write_all(&crate::wire::line(report))
+        .and_then(|()| out.flush());
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+    child: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+            child: signal(SignalKind::child())?,
+        })
+    }
+}
+
+impl Host {
+    async fn live(mut self, mut signals: Signals) -> ExitCode {
+        let shared = Rc::clone(&self.shared);
+        let pipes = self.agent.pipes.take();
+        let Some(pipes) = pipes else {
+            return ExitCode::FAILURE;
+        };
+        let output = spawn_local(agent::listen(Rc::clone(&shared), pipes.output));
+        let input = spawn_local(agent::speak(Rc::clone(&shared), pipes.input));
+        let errors = spawn_local(agent::keep_errors(Rc::clone(&shared), pipes.errors));
+        let doors = spawn_local(serve::accept(Rc::clone(&shared), self.listener.take()));
+        let cause = self.wait(&mut signals).await;
+        self.end(
+            cause,
+            &mut signals,
+            Tasks {
+                output,
+                input,
+                errors,
+                doors,
+            },
+        )
+        .await
+    }
+
+    /// Until there is a reason to end.
+    async fn wait(&mut self, signals: &mut Signals) -> EndCause {
+        let (least, most) = LOOK_AGAIN;
+        let mut look = tokio::time::interval((self.idle / 4).clamp(least, most));
+        let mut asked = self.shared.end.subscribe();
+        loop {
+            tokio::select! {
+                _ = signals.terminate.recv() => return EndCause::Terminated,
+                _ = signals.interrupt.recv() => return EndCause::Terminated,
+                _ = signals.hangup.recv() => {}
+                _ = signals.child.recv() => {
+                    self.agent.reap();
+                    if self.agent.status.is_some() {
+                        return EndCause::Exited;
+                    }
+                }
+                _ = look.tick() => {
+                    if !self.place.lock().exists() {
+                        return EndCause::Abandoned;
+                    }
+                    if self.shared.idle_for() >= self.idle {
+                        return EndCause::Idle;
+                    }
+                    self.shared.sync();
+                }
+                _ = asked.changed() => {
+                    let cause = *asked.borrow_and_update();
+                    if let Some(cause) = cause {
+                        return cause;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What goes on beside the host's own waiting.
+struct Tasks {
+    output: JoinHandle<()>,
+    input: JoinHandle<()>,
+    errors: JoinHandle<()>,
+    doors: JoinHandle<()>,
+}

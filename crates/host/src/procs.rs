@@ -1,0 +1,183 @@
+//! Processes: telling one from another that got its number, finding what an agent left, ending it.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+
+/// The variable by which whatever an agent starts can be found, even after it has left the group.
+pub(crate) const MARK: &str = "THREADLINE_AGENT_HOST";
+
+/// A process that is not mistaken for a later one with the same number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in ticks since the system did.
+    pub started: u64,
+    /// Which start of the system that was.
+    pub system: String,
+}
+
+impl ProcessId {
+    /// A process that is there.
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        Some(Self {
+            pid,
+            started: stat(pid)?.started,
+            system: system(),
+        })
+    }
+
+    /// Whether it is there and has not ended.
+    pub fn is_alive(&self) -> bool {
+        self.system == system()
+            && stat(self.pid).is_some_and(|stat| stat.started == self.started && !stat.is_zombie())
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> bool {
+        let Some(pid) = pid(self.pid) else {
+            return false;
+        };
+        // The descriptor holds on to the process, so that what is checked is what is signalled.
+        #[cfg(target_os = "linux")]
+        if let Ok(held) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+            return self.is_alive() && rustix::process::pidfd_send_signal(held, signal).is_ok();
+        }
+        self.is_alive() && rustix::process::kill_process(pid, signal).is_ok()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stat {
+    state: u8,
+    pub(crate) parent: u32,
+    pub(crate) session: u32,
+    pub(crate) started: u64,
+}
+
+impl Stat {
+    pub(crate) fn is_zombie(self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+}
+
+pub(crate) fn pid(raw: u32) -> Option<Pid> {
+    i32::try_from(raw).ok().and_then(Pid::from_raw)
+}
+
+/// What the system says about a process.
+pub(crate) fn stat(pid: u32) -> Option<Stat> {
+    parse(&fs::read(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?)
+}
+
+fn parse(text: &[u8]) -> Option<Stat> {
+    // The name in parentheses may hold anything, so what follows is counted from its end.
+    let end = text.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    Some(Stat {
+        state: *fields.first()?.as_bytes().first()?,
+        parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// All processes.
+fn all() -> Vec<(u32, Stat)> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return vec![];
+    };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: u32| Some((pid, stat(pid)?)))
+        .collect()
+}
+
+/// Which start of the system this is.
+fn system() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+/// Ends whatever descends from this process, which as a sub-reaper loses no descendant.
+pub(crate) fn signal_descendants(signal: Signal) {
+    let all = all();
+    let mut family = vec![std::process::id()];
+    let mut at = 0;
+    while let Some(parent) = family.get(at).copied() {
+        family.extend(
+            all.iter()
+                .filter(|(_, stat)| stat.parent == parent)
+                .map(|(pid, _)| *pid),
+        );
+        at += 1;
+    }
+    for pid in family.into_iter().skip(1).filter_map(pid) {
+        // One that has ended meanwhile cannot have been replaced: nobody but us takes it away.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Kills what an agent left behind whose host is gone, and gives how many there were. `None` when some
+/// are still there after the given time.
+pub(crate) fn sweep(boot: &str, agent: Option<&ProcessId>, patience: Duration) -> Option<usize> {
+    let begun = Instant::now();
+    let mut killed = std::collections::BTreeSet::new();
+    loop {
+        let left = left_behind(boot, agent);
+        if left.is_empty() {
+            return Some(killed.len());
+        }
+        for process in left {
+            process.signal(Signal::KILL);
+            killed.insert(process.pid);
+        }
+        if begun.elapsed() > patience {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What an agent left behind: whatever carries its host's mark, and its session.
+pub(crate) fn left_behind(boot: &str, agent: Option<&ProcessId>) -> Vec<ProcessId> {
+    let system = system();
+    let mark = format!("{MARK}={boot}");
+    let me = std::process::id();
+    // While anybody is in a session, no other process gets its number. So if the number is taken by
+    // another process, the session is empty.
+    let session = agent
+        .filter(|agent| agent.system == system)
+        .filter(|agent| stat(agent.pid).is_none_or(|stat| stat.started == agent.started));
+    all()
+        .into_iter()
+        .filter(|(pid, stat)| *pid != me && !stat.is_zombie())
+        .filter(|(pid, stat)| {
+            session.is_some_and(|agent| stat.session == agent.pid && stat.started >= agent.started)
+                || is_marked(*pid, mark.as_bytes())
+        })
+        .map(|(pid, stat)| ProcessId {
+            pid,
+            started: stat.started,
+            system: system.clone(),
+        })
+        .collect()
+}
+
+/// Other users' processes cannot be read, and so are never ours.
+fn is_marked(pid: u32, mark: &[u8]) -> bool {
+    fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).is_ok_and(|environ| {
+        environ
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == mark)
+    })
+}
+
+#[cfg(test)]
+#[path = "procs_tests.rs"]
+mod tests;

@@ -1,0 +1,59 @@
+use std::process::Command;
+
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+#[test]
+fn a_name_full_of_parentheses_is_read_past() {
+    let mut text = b"42 (a) R 1 (b) S 7 8 9 ".to_vec();
+    text.extend((0..30).map(|n| format!("{n} ")).collect::<String>().bytes());
+    let stat = parse(&text).unwrap();
+    assert_eq!(
+        (stat.state, stat.parent, stat.session, stat.started),
+        (b'S', 7, 9, 15)
+    );
+    assert!(parse(b"42 (a").is_none());
+}
+
+#[test]
+fn a_process_is_not_mistaken_for_a_later_one() {
+    let me = ProcessId::of(std::process::id()).unwrap();
+    assert!(me.is_alive());
+    let earlier = ProcessId {
+        started: me.started - 1,
+        ..me.clone()
+    };
+    assert!(!earlier.is_alive());
+    let before_reboot = ProcessId {
+        system: "another".into(),
+        ..me
+    };
+    assert!(!before_reboot.is_alive());
+    assert!(!earlier.signal(Signal::KILL));
+}
+
+#[test]
+fn sweeping_finds_what_carries_the_mark_and_nothing_else() {
+    let mark = format!("sweep-test-{}", std::process::id());
+    let mut ours = Command::new("sleep")
+        .arg("60")
+        .env(MARK, &mark)
+        .spawn()
+        .unwrap();
+    let mut other = Command::new("sleep")
+        .arg("60")
+        .env(MARK, "another")
+        .spawn()
+        .unwrap();
+    // Between fork and exec a child still has the environment of its parent.
+    let begun = Instant::now();
+    while left_behind(&mark, None).is_empty() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(sweep(&mark, None, Duration::from_secs(10)), Some(1));
+    assert!(!ours.wait().unwrap().success());
+    assert!(other.try_wait().unwrap().is_none());
+    other.kill().unwrap();
+    other.wait().unwrap();
+}

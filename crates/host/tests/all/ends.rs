@@ -1,0 +1,327 @@
+//! However it ends, the truth is told and nobody is left.
+
+use std::{
+    fs,
+    io::Write as _,
+    time::{Duration, Instant},
+};
+
+use pretty_assertions::assert_eq;
+use rustix::process::Signal;
+use serde_json::json;
+use threadline_host::{
+    Attached, EndCause, Ended, Entry, HostError, Standing, State, Stray, StrayReason, Swept, What,
+};
+use tokio::time::sleep;
+
+use crate::support::*;
+
+async fn grandchild(attached: &mut Attached) -> u32 {
+    attached
+        .control
+        .send("g", &request("g", "grandchild", json!({})))
+        .await
+        .unwrap();
+    let pid = answered(&mut attached.frames, "g").await;
+    u32::try_from(pid.as_u64().unwrap()).unwrap()
+}
+
+fn end_of(entries: &[Entry]) -> Ended {
+    match &entries.last().unwrap().what {
+        What::Ended(ended) => ended.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn until_gone(state: &State) {
+    until("the host is gone", async || !state.host.is_alive()).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_ends_in_its_turn_is_told_as_it_was() {
+    let world = World::new();
+    let (state, mut attached) = world.start(&world.spec()).await;
+    let exit = request(1, "exit", json!({"code": 3}));
+    attached.control.send("k", &exit).await.unwrap();
+    let entries = all(&mut attached.frames).await;
+    let whats: Vec<What> = entries.into_iter().map(|entry| entry.what).collect();
+    let expected = [
+        What::Sent {
+            key: "k".into(),
+            frame: None,
+        },
+        What::Stray(Stray {
+            reason: StrayReason::CutOff,
+            bytes: 15,
+            head: "{\"method\":\"half".into(),
+        }),
+        What::Ended(Ended {
+            cause: EndCause::Exited,
+            status: Some(3),
+            signal: None,
+            stderr: String::new(),
+        }),
+    ];
+    assert_eq!(whats, expected);
+    until_gone(&state).await;
+    assert_eq!(world.standing().await, "ended");
+    let mut rest = world.hosts.rest(SESSION, &state.boot, 1).await.unwrap();
+    let rest: Vec<What> = all(&mut rest)
+        .await
+        .into_iter()
+        .map(|entry| entry.what)
+        .collect();
+    assert_eq!(rest, expected[1..]);
+    assert!(matches!(
+        world
+            .hosts
+            .attach(SESSION, &state.boot, 1)
+            .await
+            .map(|_| ()),
+        Err(HostError::Gone)
+    ));
+    // The folder is free for the next one.
+    let (next, _attached) = world.start(&world.spec()).await;
+    assert_ne!(next.boot, state.boot);
+}
+
+#[tokio::test]
+async fn an_agent_that_is_killed_is_told_as_it_was_and_takes_its_children_along() {
+    let world = World::new();
+    let (state, mut attached) = world.start(&world.spec()).await;
+    let child = grandchild(&mut attached).await;
+    assert!(is_there(child));
+    kill(state.agent.pid, Signal::KILL);
+    let ended = end_of(&all(&mut attached.frames).await);
+    assert_eq!(
+        (ended.cause, ended.status, ended.signal),
+        (EndCause::Exited, None, Some(9))
+    );
+    until_gone(&state).await;
+    assert!(!is_there(child));
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_run_after_all_says_why() {
+    let world = World::new();
+    let mut spec = world.spec();
+    let script = world.path("broken");
+    fs::write(&script, "#!/nonexistent/interpreter\n").unwrap();
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    spec.command = vec![script.to_str().unwrap().to_owned()];
+    let state = world.hosts.start(&spec).await.unwrap();
+    until("it has ended", async || world.standing().await == "ended").await;
+    let mut rest = world.hosts.rest(SESSION, &state.boot, 0).await.unwrap();
+    let ended = end_of(&all(&mut rest).await);
+    assert_eq!((ended.cause, ended.status), (EndCause::Exited, Some(127)));
+    assert!(
+        ended.stderr.contains("cannot be run: No such file"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[tokio::test]
+async fn sigterm_ends_a_host_and_everything_below_it_within_two_seconds() {
+    let world = World::new();
+    let (state, mut attached) = world.start(&world.stubborn()).await;
+    let child = grandchild(&mut attached).await;
+    attached
+        .control
+        .send("k", &request(1, "hang", json!({})))
+        .await
+        .unwrap();
+    let begun = Instant::now();
+    kill(state.host.pid, Signal::TERM);
+    until_gone(&state).await;
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(!is_there(state.agent.pid) && !is_there(child));
+    let ended = end_of(&all(&mut attached.frames).await);
+    assert_eq!((ended.cause, ended.signal), (EndCause::Terminated, Some(9)));
+    assert_eq!(
+        world.hosts.sweep().await.unwrap(),
+        [Swept {
+            session: SESSION.into(),
+            killed: 0,
+            clean: true,
+        }]
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_is_stopped_ends_too() {
+    let world = World::new();
+    let (state, mut attached) = world.start(&world.spec()).await;
+    kill(state.agent.pid, Signal::STOP);
+    attached.control.stop().await.unwrap();
+    assert_eq!(
+        end_of(&all(&mut attached.frames).await).cause,
+        EndCause::Stopped
+    );
+    until_gone(&state).await;
+    assert!(!is_there(state.agent.pid));
+    // What has ended is ended.
+    world.hosts.stop(SESSION).await.unwrap();
+    assert!(matches!(
+        attached.control.stop().await,
+        Err(HostError::Gone)
+    ));
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_answer_is_ended_for_certain() {
+    let world = World::new();
+    let (state, mut attached) = world.start(&world.stubborn()).await;
+    let child = grandchild(&mut attached).await;
+    kill(state.host.pid, Signal::STOP);
+    world.hosts.stop(SESSION).await.unwrap();
+    assert!(!is_there(state.host.pid) && !is_there(state.agent.pid) && !is_there(child));
+    assert_eq!(world.standing().await, "lost");
+}
+
+#[tokio::test]
+async fn a_killed_host_takes_its_agent_along_and_the_loss_is_told() {
+    let world = World::new();
+    let (state, mut attached) = world.start(&world.stubborn()).await;
+    let child = grandchild(&mut attached).await;
+    attached
+        .control
+        .send("k", &request(1, "hang", json!({})))
+        .await
+        .unwrap();
+    kill(state.host.pid, Signal::KILL);
+    // What was written down comes first, then the truth.
+    let what = attached.frames.next().await.unwrap().unwrap().what;
+    assert_eq!(
+        what,
+        What::Sent {
+            key: "k".into(),
+            frame: None
+        }
+    );
+    assert!(matches!(attached.frames.next().await, Err(HostError::Lost)));
+    until("the agent is gone", async || !is_there(state.agent.pid)).await;
+    let frame = request(2, "echo", json!(1));
+    assert!(matches!(
+        attached.control.send("l", &frame).await,
+        Err(HostError::Gone)
+    ));
+    assert_eq!(
+        world.hosts.look(SESSION).await.unwrap(),
+        Standing::Lost(state.clone())
+    );
+    let again = world
+        .hosts
+        .attach(SESSION, &state.boot, 0)
+        .await
+        .map(|_| ());
+    assert!(matches!(again, Err(HostError::Gone)));
+
+    // Its child had left the group and the session, and is found even so.
+    assert!(is_there(child));
+    let swept = |killed| {
+        vec![Swept {
+            session: SESSION.into(),
+            killed,
+            clean: true,
+        }]
+    };
+    assert_eq!(world.hosts.sweep().await.unwrap(), swept(1));
+    assert!(!is_there(child));
+    assert_eq!(world.hosts.sweep().await.unwrap(), swept(0));
+    world.hosts.forget(SESSION).await.unwrap();
+    assert_eq!(world.standing().await, "absent");
+    assert!(world.hosts.sweep().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_new_host_ends_what_a_killed_one_left_before_it_begins() {
+    let world = World::new();
+    let (state, mut attached) = world.start(&world.stubborn()).await;
+    let child = grandchild(&mut attached).await;
+    kill(state.host.pid, Signal::KILL);
+    until_gone(&state).await;
+    let (next, _attached) = world.start(&world.spec()).await;
+    assert!(!is_there(child) && !is_there(state.agent.pid));
+    assert!(is_there(next.agent.pid));
+}
+
+#[tokio::test]
+async fn a_journal_with_a_torn_tail_is_read_to_the_tear() {
+    let world = World::new();
+    let (state, mut attached) = world.start(&world.spec()).await;
+    attached
+        .control
+        .send("k", &request(1, "echo", json!(1)))
+        .await
+        .unwrap();
+    answered(&mut attached.frames, 1).await;
+    kill(state.host.pid, Signal::KILL);
+    until_gone(&state).await;
+    let frames = world.hosts.folder(SESSION).join("frames");
+    let piece = fs::read_dir(&frames)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let mut piece = fs::OpenOptions::new().append(true).open(piece).unwrap();
+    piece
+        .write_all(b"0011223344556677 {\"no\":3,\"at\":1,\"wh")
+        .unwrap();
+    let mut rest = world.hosts.rest(SESSION, &state.boot, 0).await.unwrap();
+    assert_eq!(rest.next().await.unwrap().unwrap().no, 1);
+    assert_eq!(rest.next().await.unwrap().unwrap().no, 2);
+    assert!(matches!(rest.next().await, Err(HostError::Lost)));
+}
+
+#[tokio::test]
+async fn a_host_that_nobody_needs_ends_itself() {
+    let world = World::new();
+    let mut spec = world.spec();
+    spec.idle = Duration::from_millis(400);
+    let (state, mut attached) = world.start(&spec).await;
+    // Not while a bridge is attached.
+    sleep(Duration::from_millis(900)).await;
+    assert!(state.host.is_alive());
+    // Nor while the agent has something to do.
+    attached
+        .control
+        .send("k", &request(1, "ask", json!({"id": "p"})))
+        .await
+        .unwrap();
+    hear(&mut attached.frames).await;
+    drop(attached);
+    sleep(Duration::from_millis(900)).await;
+    assert!(state.host.is_alive());
+    let mut attached = world.hosts.attach(SESSION, &state.boot, 2).await.unwrap();
+    attached
+        .control
+        .send("a", &answer("p", json!(1)))
+        .await
+        .unwrap();
+    answered(&mut attached.frames, 1).await;
+    drop(attached);
+    until_gone(&state).await;
+    assert!(!is_there(state.agent.pid));
+    let mut rest = world.hosts.rest(SESSION, &state.boot, 4).await.unwrap();
+    assert_eq!(end_of(&all(&mut rest).await).cause, EndCause::Idle);
+}
+
+#[tokio::test]
+async fn a_host_whose_folder_is_gone_ends_itself() {
+    let world = World::new();
+    let mut spec = world.spec();
+    spec.idle = Duration::from_secs(1);
+    let (state, attached) = world.start(&spec).await;
+    attached
+        .control
+        .send("k", &request(1, "hang", json!({})))
+        .await
+        .unwrap();
+    fs::remove_dir_all(world.hosts.folder(SESSION)).unwrap();
+    until_gone(&state).await;
+    assert!(!is_there(state.agent.pid));
+}
