@@ -34,6 +34,7 @@ mod evidence;
 mod export;
 mod ignore;
 mod keys;
+mod links;
 mod listing;
 mod measure;
 mod notes;

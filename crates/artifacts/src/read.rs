@@ -2,7 +2,7 @@
 
 use std::{fs::File, os::unix::fs::FileExt as _};
 
-use threadline_contract::{ArtifactPath, RunId, SessionKey, Sha256};
+use threadline_contract::{ArtifactPath, ArtifactScope, RunId, SessionKey, Sha256};
 use threadline_files::{Reason, Root, Stamp};
 
 use crate::{
@@ -39,8 +39,8 @@ impl Workspace {
     pub fn read(&self, identity: &ArtifactIdentity) -> Result<Reader, Error> {
         let path = &identity.path;
         let (session, run) = (&identity.session, &identity.run);
-        let scope = match self.scope(session, run)? {
-            (_, Some(scope)) => scope,
+        let (name, scope) = match self.scope(session, run)? {
+            (name, Some(scope)) => (name, scope),
             (scope, None) if self.is_removed(session, run)? => {
                 return Err(Error::Removed {
                     scope: scope.to_string(),
@@ -48,7 +48,7 @@ impl Workspace {
             }
             // The identity proves the bytes, so what the earlier plugin left may serve them.
             (_, None) => match self.peer_scope(session, run)? {
-                (_, Some(scope)) => scope,
+                (name, Some(scope)) => (name, scope),
                 (_, None) => return Err(not_found(path)),
             },
         };
@@ -56,7 +56,7 @@ impl Workspace {
         if stamp.size != identity.size {
             return Err(changed(path));
         }
-        let reader = self.measured(file, path, stamp)?;
+        let reader = self.measured(file, &name, path, stamp)?;
         if reader.sha256 == identity.sha256 {
             Ok(reader)
         } else {
@@ -72,12 +72,29 @@ impl Workspace {
         run: &RunId,
         path: &ArtifactPath,
     ) -> Result<Reader, Error> {
-        let (_, scope) = self.scope_in(style, session, run)?;
+        let (name, scope) = self.scope_in(style, session, run)?;
         let (file, stamp) = open(&scope.ok_or_else(|| not_found(path))?, path)?;
-        self.measured(file, path, stamp)
+        self.measured(file, &name, path, stamp)
     }
 
-    fn measured(&self, file: File, path: &ArtifactPath, stamp: Stamp) -> Result<Reader, Error> {
+    fn measured(
+        &self,
+        file: File,
+        scope: &ArtifactScope,
+        path: &ArtifactPath,
+        stamp: Stamp,
+    ) -> Result<Reader, Error> {
+        // What this process has read in this very state was looked at then.
+        let names = || {
+            self.names_around(scope)?
+                .hold_all_of(&file)
+                .map_err(|e| Error::io(e, path.as_str()))
+        };
+        if self.verified.get(&stamp).is_none() && !names()? {
+            return Err(Error::NotAFile {
+                path: path.as_str().to_owned(),
+            });
+        }
         let found = measure::opened(&file, path, stamp, &self.verified);
         let found = found.map_err(|e| match e {
             Unmeasured::Changed => changed(path),
