@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use threadline_contract::{
     AppThreadKey, Deliverable, Millis, Progress, Question, QuestionId, QueuePlace, RequestId,
-    ResultCode, RuntimeId, SessionUpdate,
+    ResultCode, RunId, RuntimeId, SessionUpdate,
     method::Gc,
     thread::{Lifecycle, SyncStatus, TaskThread},
     turn::InlineAttachment,
@@ -220,6 +220,9 @@ pub struct Summary {
     /// Why its last run did not succeed, as the thread was told; shortened where it is long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Its bridge has not said yet that it has the run, or cannot be heard just now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub away: bool,
 }
 
 /// Result of [`LIST`].
@@ -279,6 +282,26 @@ pub struct ThreadView {
     /// Something to tell the user about what was just asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
+    /// What earlier runs delivered and is still in the thread's folder, newest first. Only [`SHOW`]
+    /// looks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierRun>,
+}
+
+/// The files of an earlier run that are still here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EarlierRun {
+    /// The run.
+    pub run_id: RunId,
+    /// The folder in which they lie.
+    pub folder: String,
+    /// How many there are.
+    pub files: u32,
+    /// How many bytes they have.
+    pub bytes: u64,
+    /// Their paths in the folder; of many, the first.
+    pub paths: Vec<String>,
 }
 
 /// A bridge that cannot be heard, and is tried again.

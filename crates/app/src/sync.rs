@@ -20,6 +20,7 @@
 //! **Invariant**: nothing here reads the workspace to find out what a run made.
 
 mod download;
+pub(crate) mod earlier;
 mod ledger;
 mod list;
 mod place;

@@ -211,6 +211,9 @@ pub struct SyncedFile {
     /// it is asked for, and never stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
+    /// It is changed in that nothing stands under its name any more. Never stored either.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missing: bool,
 }
 
 /// One message of the transcript.

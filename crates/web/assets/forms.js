@@ -1,12 +1,20 @@
 // Forms that do something: the same fields as without script, sent to the local API, with the
 // answer, or the reason against it, in place.
 
-import { ticked } from './dom.js';
+import { h, ticked } from './dom.js';
 import { refresh } from './live.js';
 import { Refused, rpc } from './rpc.js';
 import { attached, forget } from './attach.js';
 
+// What the page before had to tell.
+function tell() {
+  const told = sessionStorage.getItem('told');
+  sessionStorage.removeItem('told');
+  if (told) document.querySelector('main header')?.after(h('p', { class: 'note', role: 'status' }, ...ticked(told)));
+}
+
 export function begin() {
+  tell();
   document.addEventListener('submit', (event) => {
     const form = event.target.closest('form[data-rpc]');
     if (!form) return;
@@ -58,7 +66,14 @@ async function params(form, method, button) {
 }
 
 function after(form, method, result) {
-  if (method === 'app.delete') return location.assign('/threads?archived=1');
+  if (method === 'app.delete') {
+    if (result.pending) sessionStorage.setItem('told', `The thread is deleted here. What its bridge holds of it goes as soon as it can. ${result.pending}`);
+    return location.assign('/threads?archived=1');
+  }
+  if (method === 'app.sync') {
+    form.closest('dialog')?.close();
+    if (form.closest('main.sight')) return location.assign(new FormData(form).get('back'));
+  }
   if (method !== 'app.send') return;
   forget(form);
   form.reset();

@@ -1,5 +1,6 @@
 // A file's page, in a sheet above the thread. The link leads to the page itself in a new tab.
 
+import { h } from './dom.js';
 import { show } from './keys.js';
 
 export function begin() {
@@ -13,12 +14,20 @@ export function begin() {
     try {
       const response = await fetch(link.href, { headers: { accept: 'text/html' } });
       const page = new DOMParser().parseFromString(await response.text(), 'text/html');
-      const sight = page.getElementById('sight') ?? page.getElementById('main');
-      sheet.replaceChildren(document.adoptNode(sight));
+      const sight = page.getElementById('sight');
+      sheet.replaceChildren(...(sight ? [document.adoptNode(sight)] : instead(page)));
       show('preview');
       sheet.scrollTop = 0;
     } catch {
       location.assign(link.href);
     }
   });
+}
+
+// Another page came in place of the file's: what it says, small, and a way out.
+function instead(page) {
+  const title = page.querySelector('h1')?.textContent ?? 'That did not work';
+  const close = h('button', { class: 'quiet icon', type: 'button', 'data-close': true, 'aria-label': 'Close' }, '×');
+  const told = [...page.querySelectorAll('main p:not(.brand)')].map((p) => document.adoptNode(p));
+  return [h('header', {}, h('h2', {}, title), close), h('div', { class: 'told' }, ...told)];
 }

@@ -45,7 +45,12 @@ pub(crate) async fn handle(
         Err(fault) => Err(fault),
     };
     match outcome {
-        Ok(result) => see(&next(&fields, &result)),
+        Ok(result) => match result["pending"].as_str() {
+            Some(pending) if fields.method == api::DELETE => {
+                pages::refused::deleted(pending, &next(&fields, &result)).into_response()
+            }
+            _ => see(&next(&fields, &result)),
+        },
         Err(fault) => refused(&fault, back),
     }
 }

@@ -68,6 +68,7 @@ pub(crate) fn state_of(thread: &Summary) -> State {
         thread.last_result_code,
         thread.last_artifact_sync_status,
         thread.open_questions > 0,
+        thread.away,
     )
 }
 
@@ -76,14 +77,14 @@ pub(crate) fn state_of_view(view: &ThreadView) -> State {
     let record = &view.thread;
     let context = &record.context_state;
     let running = record.lifecycle_state.status == Lifecycle::Running;
-    if running && view.questions.is_empty() {
-        if context
-            .task_association
-            .as_ref()
-            .is_some_and(|a| a.cancel_requested)
-        {
-            return State::new(Look::Running, "cancelling");
-        }
+    let run = context.task_association.as_ref();
+    // As in a list: until the bridge says that it has the run, that is what is waited for.
+    let away = view.away.is_some() || run.is_some_and(|run| run.run_id.is_none());
+    let works = running && view.questions.is_empty();
+    if works && run.is_some_and(|run| run.cancel_requested) {
+        return State::new(Look::Running, "cancelling");
+    }
+    if works && !away {
         match view.progress.as_ref().map(|p| p.stage) {
             Some(Stage::Queued) => return State::new(Look::Quiet, "waits for its turn"),
             Some(Stage::Preparing) => return State::new(Look::Running, "getting ready"),
@@ -97,6 +98,7 @@ pub(crate) fn state_of_view(view: &ThreadView) -> State {
         record.lifecycle_state.last_result_code,
         context.last_artifact_sync_status,
         !view.questions.is_empty(),
+        away,
     )
 }
 
@@ -105,9 +107,11 @@ fn state(
     result: Option<ResultCode>,
     sync: Option<SyncStatus>,
     asked: bool,
+    away: bool,
 ) -> State {
     match lifecycle {
         Lifecycle::Archived => State::new(Look::Quiet, "archived"),
+        Lifecycle::Running if away => State::new(Look::Waiting, "waiting for its bridge"),
         Lifecycle::Running | Lifecycle::Queued if asked => {
             State::new(Look::Waiting, "waiting for you")
         }
@@ -123,6 +127,10 @@ fn state(
             }
             (Some(ResultCode::Success), _) => State::new(Look::Done, "done"),
             (Some(ResultCode::Aborted), _) => State::new(Look::Quiet, "cancelled"),
+            (
+                Some(ResultCode::ArtifactMissing | ResultCode::Code(Code::RequiredArtifactMissing)),
+                _,
+            ) => State::new(Look::Failed, "not delivered"),
             (Some(_), _) => State::new(Look::Failed, "failed"),
         },
     }
@@ -134,7 +142,7 @@ pub(crate) fn outcome(result: ResultCode) -> Option<(&'static str, String)> {
         ResultCode::Success => return None,
         ResultCode::Aborted => (
             "Cancelled",
-            "You cancelled this run. What it had done until then is kept.".into(),
+            "You cancelled this run. None of its files were brought here.".into(),
         ),
         ResultCode::Failed => (
             "It did not work",
@@ -168,8 +176,28 @@ pub(crate) fn beside(advice: &str) -> String {
     parts.trim_end().to_owned()
 }
 
+/// A sentence without the numbers that a system gives its errors: the words before them say it.
+fn without_numbers(text: &str) -> String {
+    const BEFORE: &str = " (os error ";
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(BEFORE) {
+        out.push_str(before);
+        let end = after.find(|c: char| !c.is_ascii_digit());
+        rest = match end.filter(|end| *end > 0 && after[*end..].starts_with(')')) {
+            Some(end) => &after[end + 1..],
+            None => {
+                out.push_str(BEFORE);
+                after
+            }
+        };
+    }
+    out + rest
+}
+
 /// A sentence in which backticks stand around what is code.
 pub(crate) fn ticked(text: &str) -> Markup {
+    let text = &without_numbers(text);
     let parts: Vec<&str> = text.split('`').collect();
     // A backtick without its other half is only a backtick.
     let whole = parts.len() % 2 == 1;
@@ -190,9 +218,9 @@ fn title(code: Code) -> &'static str {
         Code::BudgetExceeded => "It took too long",
         Code::ContinuationUnavailable => "This conversation cannot go on",
         Code::StorageFull => "The disk is full",
-        Code::ModelUnreachable | Code::ModelFailed | Code::ModelRefusesTools => {
-            "The model did not help"
-        }
+        Code::ModelUnreachable => "The model could not be reached",
+        Code::ModelFailed => "The model answered with an error",
+        Code::ModelRefusesTools => "The model cannot use tools",
         Code::GatewayBusy | Code::RuntimeBusy | Code::QueueFull => "Too much at once",
         code if is_unheard(code) => "The result did not arrive",
         _ => "It did not work",
@@ -228,7 +256,7 @@ pub(crate) fn not_taken(reason: OmitReason) -> &'static str {
     match reason {
         OmitReason::Symlink => "is a link, and links are never followed",
         OmitReason::SpecialFile => "is not a plain file",
-        OmitReason::HardLink => "belongs to another user",
+        OmitReason::HardLink => "is a hard link to a file outside",
         OmitReason::NameNotUtf8 => "has a name that cannot be written",
         OmitReason::TooLarge => "is larger than a file may be",
         OmitReason::TooDeep => "lies too many folders deep",

@@ -104,12 +104,33 @@ fn every_state_has_a_word() {
             Look::Failed,
             "failed",
         ),
+        (
+            Ready,
+            Some(ResultCode::Code(Code::RequiredArtifactMissing)),
+            Some(SyncStatus::Failed),
+            false,
+            Look::Failed,
+            "not delivered",
+        ),
+        (
+            Ready,
+            Some(ResultCode::ArtifactMissing),
+            Some(SyncStatus::Failed),
+            false,
+            Look::Failed,
+            "not delivered",
+        ),
         (Archived, success, None, false, Look::Quiet, "archived"),
     ] {
         assert_eq!(
-            state(lifecycle, result, sync, asked),
+            state(lifecycle, result, sync, asked, false),
             State::new(look, word)
         );
+    }
+    // Nothing is heard of its question either.
+    for asked in [false, true] {
+        let away = state(Running, None, Some(SyncStatus::Running), asked, true);
+        assert_eq!(away, State::new(Look::Waiting, "waiting for its bridge"));
     }
 }
 
@@ -158,6 +179,10 @@ fn backticks_become_code_and_nothing_else_does() {
         ("One ` alone", "One ` alone"),
         ("`<b>` & more", "<code>&lt;b&gt;</code> &amp; more"),
         ("``", ""),
+        (
+            "It is away (Connection refused (os error 111)). Try (os error x).",
+            "It is away (Connection refused). Try (os error x).",
+        ),
     ] {
         assert_eq!(ticked(text).into_string(), want);
     }

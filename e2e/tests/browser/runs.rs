@@ -39,7 +39,7 @@ async fn browser_starts_a_task_and_sees_it_to_its_end() {
         w.go(&path).await;
         w.sees("details.steps summary", "Wrote 3 files").await;
         w.go("/").await;
-        w.sees("section h2", "Brought home today").await;
+        w.sees("section h2", "Done today").await;
         w.sees(".row .why", "3 files").await;
     })
     .await;
@@ -175,7 +175,8 @@ async fn browser_says_in_place_why_something_is_refused() {
         w.press("Start").await;
         w.sees(".outcome, .error", "WORKDIR_NOT_ALLOWED").await;
         w.go(&format!("/threads/{failed}")).await;
-        w.sees(".outcome .what", "The model did not help").await;
+        w.sees(".outcome .what", "The model answered with an error")
+            .await;
         assert_eq!(w.texts(".outcome button").await, ["Retry"]);
     })
     .await;

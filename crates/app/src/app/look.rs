@@ -16,6 +16,7 @@ use crate::{
     endpoints::LOCAL,
     fault::internal,
     records::{Index, cursor_of, lock},
+    sync::earlier,
     workspace,
 };
 
@@ -45,7 +46,7 @@ impl App {
         let more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| more).map(cursor_of);
-        found.iter_mut().for_each(|s| core.with_questions(s));
+        found.iter_mut().for_each(|s| core.with_live(s));
         Ok(List {
             threads: found,
             next,
@@ -56,7 +57,11 @@ impl App {
     /// One thread with all of its state.
     pub async fn show(&self, thread: &str) -> Result<ThreadView, Fault> {
         let key = self.core.find(thread)?;
-        self.core.view(&key).await
+        let mut view = self.core.view(&key).await?;
+        let record = view.thread.clone();
+        let look = move || earlier::runs(&record);
+        view.earlier = self.core.blocking(look).await?;
+        Ok(view)
     }
 
     /// The key of a thread: from its name, an unambiguous beginning of it, or the key itself.
@@ -80,7 +85,7 @@ impl App {
             let pick = |wanted: &dyn Fn(&Summary) -> bool| -> Result<(Vec<Summary>, usize), Fault> {
                 let mut all = index.recent(false, None)?.filter(|s| wanted(s));
                 let mut found: Vec<Summary> = all.by_ref().take(HOME).cloned().collect();
-                found.iter_mut().for_each(|s| core.with_questions(s));
+                found.iter_mut().for_each(|s| core.with_live(s));
                 let total = found.len() + all.count();
                 Ok((found, total))
             };
@@ -239,21 +244,25 @@ impl Core {
                 .or(place.filter(|_| !running)),
             away: live.away.filter(|_| running),
             notice: None,
+            earlier: Vec::new(),
         })
     }
 
     /// A thread's line in a list.
     pub(crate) fn summary(&self, index: &Index, key: &AppThreadKey) -> Option<Summary> {
         let mut summary = index.get(key)?.summary.clone();
-        self.with_questions(&mut summary);
+        self.with_live(&mut summary);
         Some(summary)
     }
 
-    fn with_questions(&self, summary: &mut Summary) {
-        let open = lock(&self.live)
-            .get(&summary.thread_id)
-            .map_or(0, |l| l.questions.len());
-        summary.open_questions = u32::try_from(open).unwrap_or(u32::MAX);
+    fn with_live(&self, summary: &mut Summary) {
+        let live = lock(&self.live);
+        let Some(live) = live.get(&summary.thread_id) else {
+            summary.open_questions = 0;
+            return;
+        };
+        summary.open_questions = u32::try_from(live.questions.len()).unwrap_or(u32::MAX);
+        summary.away |= live.away.is_some() && summary.lifecycle_status == Lifecycle::Running;
     }
 
     /// The bridges with work of ours; this machine's own is always one.

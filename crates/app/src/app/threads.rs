@@ -37,19 +37,15 @@ impl App {
         let core = &self.core;
         let key = core.find(thread)?;
         let record = core.records.read(&key).await?;
-        let missing = || {
-            Fault::new(
-                Code::ArtifactNotFound,
-                format!("`{path}` is not a file of this thread's last run."),
-            )
-        };
-        let wanted = ArtifactPath::new(path).map_err(|_| missing())?;
+        let refused = |why: &str| Fault::new(Code::ArtifactNotFound, format!("`{path}` {why}"));
+        let unknown = || refused("is not a file of this thread's last run.");
+        let wanted = ArtifactPath::new(path).map_err(|_| unknown())?;
         let files = &record.context_state.last_artifacts;
         let known = files
             .iter()
             .find(|f| f.path == wanted)
             .cloned()
-            .ok_or_else(missing)?;
+            .ok_or_else(unknown)?;
         let folder = workspace::path_of(&core.config.workspaces, &record);
         let verified = core.verified.clone();
         let opened = move || {
@@ -59,16 +55,25 @@ impl App {
                 Err(e) if matches!(e.reason(), Reason::NoSpace | Reason::Io) => {
                     return Err(storage(e));
                 }
-                Err(_) => return Ok(None),
+                Err(e) => return Ok(Err(e.reason())),
             };
             let same = verified.open(&root, &key, &known, &file)?;
             let known = SyncedFile {
                 changed: !same,
                 ..known
             };
-            Ok(Some((file, known)))
+            Ok(Ok((file, known)))
         };
-        core.blocking(opened).await??.ok_or_else(missing)
+        core.blocking(opened)
+            .await??
+            .map_err(|reason| match reason {
+                Reason::NotFound | Reason::NotDirectory => {
+                    refused("is missing in the thread's folder. Sync brings it back.")
+                }
+                _ => refused(
+                    "cannot be opened: something else stands in its place. Sync brings it back.",
+                ),
+            })
     }
 }
 

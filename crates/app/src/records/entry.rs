@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use threadline_contract::{
     Millis, ResultCode,
-    thread::{ExecutionMode, TaskThread},
+    thread::{ExecutionMode, Lifecycle, TaskThread},
 };
 use threadline_files::Stamp;
 
@@ -48,6 +48,7 @@ impl Entry {
                 open_questions: 0,
                 queued_turns: u32::try_from(context.queued_turns.len()).unwrap_or(u32::MAX),
                 reason: reason(record),
+                away: is_unheard(record),
             },
             endpoint: record.execution_binding.endpoint_id.clone(),
             mode: record.execution_binding.execution_mode,
@@ -55,6 +56,12 @@ impl Entry {
             stamp,
         }
     }
+}
+
+/// Whether a run was handed over and its bridge has not said yet that it has it.
+fn is_unheard(record: &TaskThread) -> bool {
+    let task = record.context_state.task_association.as_ref();
+    record.lifecycle_state.status == Lifecycle::Running && task.is_some_and(|t| t.run_id.is_none())
 }
 
 /// Why the last run did not succeed: what the transcript says last, where that is an error.

@@ -203,6 +203,7 @@ fn synced(item: &ArtifactItem) -> SyncedFile {
         sha256: item.artifact.sha256,
         content_type: item.artifact.content_type.clone(),
         changed: false,
+        missing: false,
     }
 }
 

@@ -8,7 +8,7 @@ use std::{collections::HashMap, fs::File, path::Path, sync::Mutex};
 
 use threadline_contract::{AppThreadKey, ArtifactPath, Fault, Sha256, thread::SyncedFile};
 use threadline_files::{
-    FileKind, Root, Stamp,
+    Error, FileKind, Reason, Root, Stamp,
     hash::{self, Hashed},
 };
 
@@ -30,15 +30,19 @@ type Digests = HashMap<ArtifactPath, (Stamp, Sha256)>;
 impl Verified {
     /// Marks the files that are not any more what was verified.
     pub(crate) fn mark(&self, folder: &Path, thread: &AppThreadKey, files: &mut [SyncedFile]) {
+        let folder_gone = !folder.exists();
         let found = workspace::existing(folder).map_err(|_| ());
         let ledger = found.and_then(|root| {
             let ledger = Ledger::read(&root).map_err(|_| ())?;
             Ok((root, ledger))
         });
         for file in files {
-            file.changed = match &ledger {
-                Ok((root, ledger)) => !self.holds(root, ledger, thread, file),
-                Err(()) => true,
+            (file.changed, file.missing) = match &ledger {
+                Ok((root, ledger)) => (
+                    !self.holds(root, ledger, thread, file),
+                    is_gone(root.stat(file.path.as_str())),
+                ),
+                Err(()) => (true, folder_gone),
             };
         }
     }
@@ -115,4 +119,9 @@ impl Verified {
         of_thread.insert(file.path.clone(), (stamp, Sha256(sha256)));
         Sha256(sha256) == file.sha256
     }
+}
+
+/// Whether nothing stands under a name.
+fn is_gone<T>(looked: Result<T, Error>) -> bool {
+    looked.is_err_and(|e| matches!(e.reason(), Reason::NotFound | Reason::NotDirectory))
 }

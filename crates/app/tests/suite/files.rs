@@ -38,6 +38,7 @@ async fn a17_the_files_of_a_run_come_home_verified() {
         sha256: sha(bytes),
         content_type: "text/plain".into(),
         changed: false,
+        missing: false,
     };
     assert_eq!(
         done.context_state.last_artifacts,
@@ -207,6 +208,20 @@ async fn a_file_that_was_edited_is_not_called_verified() {
     for _ in 0..2 {
         let now = world.thread(id(&thread)).await;
         assert_eq!(changed(&now), ["edited.txt", "gone.txt"]);
+        let files = now.context_state.last_artifacts.iter();
+        let missing: Vec<&str> = files
+            .filter(|f| f.missing)
+            .map(|f| f.path.as_str())
+            .collect();
+        assert_eq!(missing, ["gone.txt"]);
+        let gone = world.app.file(id(&thread), "gone.txt").await.unwrap_err();
+        assert_eq!(
+            (gone.code, gone.message.as_str()),
+            (
+                Code::ArtifactNotFound,
+                "`gone.txt` is missing in the thread's folder. Sync brings it back."
+            )
+        );
         for (path, want) in [
             ("same.txt", false),
             ("edited.txt", true),
@@ -225,5 +240,6 @@ async fn a_file_that_was_edited_is_not_called_verified() {
     for entry in record {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         assert!(!text.contains("\"changed\""), "{text}");
+        assert!(!text.contains("\"missing\""), "{text}");
     }
 }

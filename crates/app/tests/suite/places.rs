@@ -1,6 +1,7 @@
 //! Where files land: never outside, never over what is somebody else's.
 
 use pretty_assertions::assert_eq;
+use threadline_app::api::EarlierRun;
 use threadline_contract::{Code, ResultCode, thread::SyncStatus};
 
 use crate::support::{
@@ -195,6 +196,17 @@ async fn a35_the_open_holds_this_runs_files_and_the_users_and_earlier_ones_are_k
         ["mine", "own", "mine too", "own"]
     );
     let kept = folder.join(format!(".xworkmate/runs/{first}/files"));
+    let shown = world.app.show(id(&done)).await.unwrap();
+    assert_eq!(
+        shown.earlier,
+        [EarlierRun {
+            run_id: first.clone(),
+            folder: kept.display().to_string(),
+            files: 2,
+            bytes: 8,
+            paths: vec!["final.md".into(), "only1.md".into()],
+        }]
+    );
     assert_eq!(tree(&kept), ["final.md", "only1.md"]);
     assert_eq!(
         std::fs::read_to_string(kept.join("final.md")).unwrap(),

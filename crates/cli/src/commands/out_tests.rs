@@ -14,6 +14,7 @@ fn file(path: &str, content: &str) -> SyncedFile {
         sha256: Sha256(Hasher::digest(content).into()),
         content_type: "text/plain".into(),
         changed: false,
+        missing: false,
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn file(path: &str, size: u64) -> SyncedFile {
         sha256: Sha256([0xab; 32]),
         content_type: "text/plain".into(),
         changed: false,
+        missing: false,
     }
 }
 
@@ -101,6 +102,7 @@ pub(crate) fn view(thread: TaskThread) -> ThreadView {
         queue: None,
         away: None,
         notice: None,
+        earlier: vec![],
     }
 }
 

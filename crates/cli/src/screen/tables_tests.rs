@@ -32,6 +32,7 @@ fn listed(
         open_questions: 0,
         queued_turns: 0,
         reason: None,
+        away: false,
     }
 }
 

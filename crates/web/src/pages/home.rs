@@ -67,7 +67,7 @@ fn page(home: &Home, runtimes: Option<&Runtimes>) -> Markup {
                     } }
             }
             @if !home.done_today.is_empty() {
-                section { h2 { "Brought home today " span.muted.small { (brought(home)) } }
+                section { h2 { "Done today " span.muted.small { (brought(home)) } }
                     div.card.rows {
                         @for thread in &home.done_today { (done(thread)) }
                         (more(home.done_today.len(), home.totals.done_today, "/threads?q=done"))
@@ -103,10 +103,12 @@ fn heading(needs: usize) -> String {
 }
 
 fn beneath(needs: usize, working: &[&Summary]) -> &'static str {
-    let running = working
-        .iter()
-        .any(|t| t.lifecycle_status == Lifecycle::Running);
+    let running = |t: &&&Summary| t.lifecycle_status == Lifecycle::Running;
+    let away = working.iter().filter(running).any(|t| t.away);
+    let running = working.iter().filter(running).any(|t| !t.away);
     match (needs, running) {
+        (_, true) if away => "Some of the work below waits for its bridge.",
+        (_, false) if away => "The work below waits for its bridge.",
         (0, true) => "The work below goes on by itself.",
         (_, true) => "Everything else is running on its own.",
         _ if !working.is_empty() => "The work below waits for its turn.",
@@ -121,8 +123,8 @@ fn brought(home: &Home) -> String {
     let files = words::several(home.files_today.into(), "file");
     match home.files_today {
         0 => tasks,
-        _ if home.done_today.iter().any(lacks_files) => format!("{tasks}, {files}"),
-        _ => format!("{tasks}, {files}, all verified"),
+        _ if home.done_today.iter().any(lacks_files) => format!("{tasks}, {files} brought home"),
+        _ => format!("{tasks}, {files} brought home, each one checked"),
     }
 }
 
@@ -185,6 +187,7 @@ fn working(thread: &Summary) -> Markup {
     let queued = thread.lifecycle_status == Lifecycle::Queued;
     let waiting = u64::from(thread.queued_turns);
     let doing = match (queued, thread.open_questions) {
+        _ if thread.away => "Its bridge has not answered yet",
         (true, _) => "Another run goes first",
         (false, 0) => "At work",
         (false, _) => "Asked you something",
@@ -199,7 +202,7 @@ fn working(thread: &Summary) -> Markup {
             }
             span.end {
                 (words::state_of(thread))
-                @if let Some(at) = thread.last_run_at_ms.filter(|_| !queued) {
+                @if let Some(at) = thread.last_run_at_ms.filter(|_| !queued && !thread.away) {
                     span.muted.small { (words::since(at)) }
                 }
             }

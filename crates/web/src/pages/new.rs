@@ -62,6 +62,12 @@ fn choice(runtimes: &Result<Runtimes, Fault>) -> Markup {
                 (words::ticked(&fault.message)) " You can start it all the same: it is tried for a while."
             }
         },
+        // There is nothing to choose.
+        Ok(found) if found.runtimes.len() < 2 => html! {
+            @for only in found.runtimes.iter().filter(|r| !r.available) {
+                p.note { b { (only.label) " is not available. " } (words::ticked(&only.status)) }
+            }
+        },
         Ok(found) => html! {
             fieldset.runtimes {
                 legend { "Who does it" }

@@ -3,12 +3,15 @@
 
 use std::io::Read as _;
 
-use axum::extract::{Path, State, rejection::PathRejection};
+use axum::{
+    extract::{Path, State, rejection::PathRejection},
+    http::StatusCode,
+};
 use maud::{Markup, html};
 use threadline_app::api::{self, ThreadParams, ThreadView};
 use threadline_contract::{Code, Fault};
 
-use super::{Frame, Here, Unmade, close, icon, needs};
+use super::{Frame, Here, Unmade, act, close, icon, needs};
 use crate::{
     Web,
     files::{Found, not_a_path},
@@ -23,19 +26,70 @@ const SHOWN: u64 = 256 << 10;
 pub(crate) async fn handle(
     State(web): State<Web>,
     wanted: Result<Path<(String, String)>, PathRejection>,
-) -> Result<Markup, Unmade> {
+) -> Result<(StatusCode, Markup), Unmade> {
     let Path((name, path)) = wanted.map_err(not_a_path)?;
-    let found = Found::open(&web, &name, path.clone()).await?;
-    let view: ThreadView = call(&*web.app, api::SHOW, ThreadParams { thread: name }).await?;
-    let facts = Facts::of(&view, &found);
-    let content = content(found, &facts.href).await?;
+    let thread = ThreadParams {
+        thread: name.clone(),
+    };
+    let view: ThreadView = call(&*web.app, api::SHOW, thread).await?;
+    let (status, page) = match sight(&web, &view, &path).await {
+        Ok(page) => (StatusCode::OK, page),
+        Err(fault) => (
+            StatusCode::from_u16(fault.code.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            absent(&view, &path, &fault),
+        ),
+    };
     let frame = Frame {
         title: &path,
         here: Here::Threads,
         needs: needs(&web).await,
         events: None,
     };
-    Ok(frame.around(&page(&facts, &content)))
+    Ok((status, frame.around(&page)))
+}
+
+async fn sight(web: &Web, view: &ThreadView, path: &str) -> Result<Markup, Fault> {
+    let found = Found::open(web, &view.thread.name, path.to_owned()).await?;
+    let facts = Facts::of(view, &found);
+    let content = content(found, &facts.href).await?;
+    let content = html! {
+        @if facts.changed {
+            div.note {
+                p { "This is not what was delivered. Sync brings that back, and keeps this one beside it." }
+                (sync(view))
+            }
+        }
+        (content)
+    };
+    Ok(page(&facts, &content))
+}
+
+/// In place of a file that cannot be shown: why, and what helps.
+fn absent(view: &ThreadView, path: &str, fault: &Fault) -> Markup {
+    let files = &view.thread.context_state.last_artifacts;
+    let known = files.iter().any(|file| file.path.as_str() == path);
+    let content = html! {
+        div.empty {
+            p { b { (if known { "The file is not here" } else { "There is nothing here" }) } }
+            p { (words::ticked(&fault.message)) }
+            p.small.muted { code { (fault.code) } }
+            @if known { (sync(view)) }
+        }
+    };
+    let up = urls::thread(&view.thread.name);
+    around(
+        &up,
+        &view.thread.title,
+        path,
+        &html! {},
+        &html! {},
+        &content,
+    )
+}
+
+fn sync(view: &ThreadView) -> Markup {
+    let name = &view.thread.name;
+    act(api::SYNC, name, &urls::thread(name), "button", "Sync")
 }
 
 /// What is said about a file.
@@ -65,22 +119,35 @@ impl Facts {
 }
 
 fn page(facts: &Facts, content: &Markup) -> Markup {
-    let up = format!("Back to {}", facts.title);
+    let about = html! {
+        span.kind { (kind::badge(&facts.path)) } " " (words::size(facts.size)) " · "
+        @if facts.changed { span.amber { "changed since it was verified" } }
+        @else { span.good title=(facts.digest) { "verified " code { (&facts.digest[..12]) } } }
+    };
+    let acts = html! { a.button href=(format!("{}?download", facts.href)) download { "Download" } };
+    around(&facts.up, &facts.title, &facts.path, &about, &acts, content)
+}
+
+/// The same frame in a sheet and as a page of its own.
+fn around(
+    up: &str,
+    title: &str,
+    path: &str,
+    about: &Markup,
+    acts: &Markup,
+    content: &Markup,
+) -> Markup {
     html! {
         main.page.sight #main {
             article #sight {
                 header.bar {
-                    a.button.quiet.icon.up href=(facts.up) aria-label=(up) data-up { (icon::back()) }
+                    a.button.quiet.icon.up href=(up) aria-label={ "Back to " (title) } data-up { (icon::back()) }
                     div.title {
-                        h1 title=(facts.path) { (facts.path) }
-                        p.muted.small {
-                            span.kind { (kind::badge(&facts.path)) } " " (words::size(facts.size)) " · "
-                            @if facts.changed { span.bad { "changed since it was verified" } }
-                            @else { span.good title=(facts.digest) { "verified " code { (&facts.digest[..12]) } } }
-                        }
+                        h1 title=(path) { (path) }
+                        p.muted.small { (about) }
                     }
                     div.acts {
-                        a.button href=(format!("{}?download", facts.href)) download { "Download" }
+                        (acts)
                         span.only-sheet { (close()) }
                     }
                 }

@@ -81,3 +81,15 @@ pub(crate) fn fault(fault: &Fault, back: &str) -> Markup {
         },
     )
 }
+
+/// A thread is gone here, but its bridge has to be told yet.
+pub(crate) fn deleted(pending: &str, next: &str) -> Markup {
+    bare(
+        "Deleted",
+        &html! {
+            h1 { "The thread is deleted here" }
+            p { "What its bridge holds of it goes as soon as it can. " (words::ticked(pending)) }
+            a.button href=(next) { "Go on" }
+        },
+    )
+}

@@ -66,6 +66,7 @@ fn page(view: &ThreadView) -> Markup {
 fn head(view: &ThreadView) -> Markup {
     let record = &view.thread;
     let files = record.context_state.last_task_artifact_relative_paths.len() as u64;
+    let left = record.context_state.last_omitted.len() as u64;
     html! {
         header.bar #head data-live {
             a.button.quiet.icon.up href="/threads" aria-label="All threads" { (icon::back()) }
@@ -73,7 +74,7 @@ fn head(view: &ThreadView) -> Markup {
                 h1 title=(record.title) { (record.title) }
                 p.muted.small {
                     (about(record))
-                    @if files > 0 { span.jump { " · " a href="#side" { (words::several(files, "file")) } } }
+                    span.jump { " · " a href="#side" { (jump(files, left)) } }
                 }
             }
             div.acts {
@@ -82,6 +83,15 @@ fn head(view: &ThreadView) -> Markup {
                 (menu(record))
             }
         }
+    }
+}
+
+/// What leads to the files, where they lie below the conversation.
+fn jump(files: u64, left: u64) -> String {
+    match (files, left) {
+        (0, 0) => "Files".into(),
+        (0, left) => format!("{} not taken", words::several(left, "file")),
+        (files, _) => words::several(files, "file"),
     }
 }
 
@@ -190,7 +200,7 @@ fn composer(view: &ThreadView) -> Markup {
             threadline_contract::Code::ContinuationUnavailable,
         ));
     let hint = if is_going(record) {
-        "Follow up (goes out when this turn ends)"
+        "Follow up (waits its turn)"
     } else {
         "Follow up"
     };

@@ -9,7 +9,12 @@ use threadline_app::api::{self, List, ListParams, Problem, Summary};
 use threadline_contract::{AppThreadKey, Fault};
 
 use super::{Frame, Here, Unmade, icon, needs, problem};
-use crate::{Web, local::call, urls, words};
+use crate::{
+    Web,
+    local::call,
+    urls,
+    words::{self, Look},
+};
 
 /// Threads on a page.
 const PAGE: usize = 50;
@@ -140,11 +145,16 @@ fn matches(thread: &Summary, words: &[String]) -> bool {
         .as_ref()
         .map(words::runtime)
         .unwrap_or_default();
+    let state = words::state_of(thread);
+    // However it is said, it is found among those that failed.
+    let failed = if state.look == Look::Failed {
+        "failed"
+    } else {
+        ""
+    };
     let text = format!(
-        "{} {} {place} {}",
-        thread.title,
-        thread.name,
-        words::state_of(thread).word
+        "{} {} {place} {} {failed}",
+        thread.title, thread.name, state.word
     )
     .to_lowercase();
     words.iter().all(|word| text.contains(word))

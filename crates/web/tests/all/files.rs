@@ -335,6 +335,58 @@ async fn a_file_that_was_changed_here_is_not_called_verified() {
 }
 
 #[tokio::test]
+async fn a_thread_whose_files_were_touched_says_which_are_not_as_delivered() {
+    let home = tempfile::tempdir().unwrap();
+    let files = [
+        ("a.md", "text/markdown", "# a"),
+        ("b.md", "text/markdown", "# b"),
+        ("c/d.md", "text/markdown", "# d"),
+    ];
+    let world = World::on(Arc::new(shelf(home.path(), &files).await));
+    let page = async |path: &str| world.get(path).await;
+    let thread = async || page("/threads/rivers").await.body;
+    assert!(thread().await.contains("3 of 3 verified"));
+    let folder = home.path().join(".xworkmate/threads/rivers");
+    std::fs::write(folder.join("a.md"), "# x").unwrap();
+    std::fs::remove_dir_all(folder.join("c")).unwrap();
+    let shown = thread().await;
+    for words in [
+        "2 of 3 are no longer as delivered.",
+        ">changed since it was verified</span>",
+        ">is missing here; Sync brings it back</span>",
+        ">Sync</button>",
+    ] {
+        assert!(shown.contains(words), "{words}\n{shown}");
+    }
+    assert!(!shown.contains("class=\"proof\""), "{shown}");
+
+    let missing = page("/threads/rivers/files/c/d.md").await;
+    assert_eq!(missing.status, 404);
+    for words in [
+        "<article id=\"sight\">",
+        "The file is not here",
+        "<code>c/d.md</code> is missing in the thread's folder. Sync brings it back.",
+        "value=\"app.sync\"",
+        "data-close",
+    ] {
+        let body = &missing.body;
+        assert!(body.contains(words), "{words}\n{body}");
+    }
+    let changed = page("/threads/rivers/files/a.md").await.body;
+    assert!(
+        changed.contains("This is not what was delivered.") && changed.contains("app.sync"),
+        "{changed}"
+    );
+    let other = page("/threads/rivers/files/nothing.md").await;
+    assert_eq!(other.status, 404);
+    assert!(
+        other.body.contains("There is nothing here") && !other.body.contains("app.sync"),
+        "{}",
+        other.body
+    );
+}
+
+#[tokio::test]
 async fn files_move_with_the_home_that_they_lie_in() {
     let home = tempfile::tempdir().unwrap();
     let old = home.path().join("old");

@@ -83,6 +83,17 @@ async fn searching_looks_through_all_pages() {
         "app.list",
         json!({"threads": [summary("river-report"), summary("logo")]}),
     );
+    let mut owing = summary("owing");
+    owing["lastResultCode"] = json!("OPENCLAW_REQUIRED_ARTIFACT_MISSING");
+    app.says("app.list", json!({"threads": [owing, summary("logo")]}));
+    for words in ["failed", "not%20delivered"] {
+        let found = world.get(&format!("/threads?q={words}")).await.body;
+        assert!(found.contains("href=\"/threads/owing\"") && !found.contains("/threads/logo"));
+    }
+    app.says(
+        "app.list",
+        json!({"threads": [summary("river-report"), summary("logo")]}),
+    );
     let found = world.get("/threads?q=REPORT%20done").await.body;
     assert!(
         found.contains("href=\"/threads/river-report\"")
@@ -130,11 +141,13 @@ async fn home_counts_what_there_is_and_says_what_runs() {
         "Nothing else is running.",
         "The model answered 401. Check <code>THREADLINE_MODEL_KEY</code>.",
         "href=\"/threads?q=failed\"><span>30 more</span>",
-        "25 tasks, 3 files, all verified",
+        "25 tasks, 3 files brought home, each one checked",
         "href=\"/threads?q=done\"><span>24 more</span>",
     ] {
         assert!(page.contains(words), "{words}\n{page}");
     }
+    let mut away = summary("lonely", "running", None);
+    away["away"] = json!(true);
     // Its question stands above already.
     assert!(!page.contains("Working now"), "{page}");
     for (working, words) in [
@@ -146,6 +159,7 @@ async fn home_counts_what_there_is_and_says_what_runs() {
             summary("later", "queued", None),
             "The work below waits for its turn.",
         ),
+        (away, "The work below waits for its bridge."),
     ] {
         app.says("app.home", home(json!([asks, working])));
         let page = world.get("/").await.body;
@@ -163,6 +177,7 @@ async fn a_missing_model_is_said_where_work_begins() {
     let runtime = |id: &str, status: &str| json!({"runtime": id, "label": id, "available": true, "status": status, "maxActive": 1, "maxQueued": 1});
     let demonstrates = runtime("builtin", threadline_contract::method::DEMONSTRATION);
     let words = "No model is configured: tasks run as a demonstration.";
+    let choice = "Who does it";
     for (runtimes, said) in [
         (json!([demonstrates]), true),
         (json!([runtime("builtin", "model m at h")]), false),
@@ -176,6 +191,9 @@ async fn a_missing_model_is_said_where_work_begins() {
         for path in ["/", "/new"] {
             let page = world.get(path).await.body;
             assert_eq!(page.contains(words), said, "{path} {runtimes}");
+            // Of one there is nothing to choose.
+            let several = path == "/new" && runtimes.as_array().unwrap().len() > 1;
+            assert_eq!(page.contains(choice), several, "{path} {runtimes}");
             assert_eq!(
                 page.contains("<code>THREADLINE_MODEL_URL</code>"),
                 said,
@@ -206,5 +224,70 @@ async fn a_long_thread_begins_with_its_newest_events() {
             "{page}"
         );
         assert!(page.contains(first), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_bridge_that_cannot_be_heard_is_what_a_thread_waits_for() {
+    let (world, app) = World::scripted();
+    let context = json!({"messages": [{"role": "user", "text": "go", "timestampMs": 1}]});
+    let mut view = thread("x", Path::new("/w"), context, json!({"status": "running"}));
+    view["away"] = json!({"code": "ACP_HTTP_CONNECT_FAILED", "message": "It is off (Connection refused (os error 111)).", "sinceMs": 0, "givesUpAtMs": 0});
+    app.says("app.show", view);
+    let page = world.get("/threads/x").await.body;
+    for words in [
+        "waiting for its bridge</span>",
+        "It is off (Connection refused).",
+        "<a href=\"#side\">Files</a>",
+    ] {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
+    assert!(!page.contains("working</span>"), "{page}");
+}
+
+#[tokio::test]
+async fn files_of_earlier_runs_are_named_with_their_folder() {
+    let (world, app) = World::scripted();
+    let mut view = thread(
+        "x",
+        Path::new("/w"),
+        json!({"messages": []}),
+        json!({"status": "ready"}),
+    );
+    view["earlier"] = json!([{"runId": "run-1", "folder": "/w/.xworkmate/runs/run-1/files", "files": 3, "bytes": 1200, "paths": ["a/<b>.md", "c.csv"]}]);
+    app.says("app.show", view);
+    let page = world.get("/threads/x").await.body;
+    for words in [
+        "Files of earlier runs",
+        "<summary>3 files · 1.2 kB</summary><ul><li>a/&lt;b&gt;.md</li><li>c.csv</li></ul>",
+        "1 more",
+        "They lie in <code>/w/.xworkmate/runs/run-1/files</code>",
+    ] {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_deletion_leaves_at_a_bridge_is_told() {
+    let (world, app) = World::scripted();
+    let form = "method=app.delete&thread=x&back=%2Fthreads";
+    let gone = json!({"threadId": "draft:x", "name": "x"});
+    app.says("app.delete", gone.clone());
+    let done = world.form(form).await;
+    assert_eq!(
+        (done.status.as_u16(), done.header("location")),
+        (303, "/threads?archived=1")
+    );
+    let mut later = gone;
+    later["pending"] = json!("The bridge at <b> does not answer.");
+    app.says("app.delete", later);
+    let told = world.form(form).await;
+    assert_eq!(told.status, 200);
+    for words in [
+        "The thread is deleted here",
+        "The bridge at &lt;b&gt; does not answer.",
+        "href=\"/threads?archived=1\"",
+    ] {
+        assert!(told.body.contains(words), "{words}\n{}", told.body);
     }
 }

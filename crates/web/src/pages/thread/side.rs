@@ -2,7 +2,7 @@
 //! about session and run.
 
 use maud::{Markup, html};
-use threadline_app::api::{self, ThreadView};
+use threadline_app::api::{self, EarlierRun, ThreadView};
 use threadline_contract::{
     Omitted, ResultCode,
     thread::{Lifecycle, SyncStatus, TaskAssociation, TaskThread},
@@ -18,6 +18,7 @@ pub(super) fn draw(view: &ThreadView) -> Markup {
     html! {
         (files(&view.thread))
         (left_out(&view.thread.context_state.last_omitted))
+        (earlier(&view.earlier))
         (facts(&view.thread))
     }
 }
@@ -44,8 +45,10 @@ fn files(record: &TaskThread) -> Markup {
                     span.kind aria-hidden="true" { (kind::badge(path.as_str())) }
                     span.name title=(path) { (name(path.as_str())) }
                     span.muted.small.num { @if let Some(file) = file { (words::size(file.size)) } }
-                    @if file.is_some_and(|f| f.changed) {
-                        span.small.bad.changed { "changed since it was verified" }
+                    @match file {
+                        Some(file) if file.missing => span.small.amber.changed { "is missing here; Sync brings it back" },
+                        Some(file) if file.changed => span.small.amber.changed { "changed since it was verified" },
+                        _ => {}
                     }
                 }
             }
@@ -92,10 +95,19 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
         Some(SyncStatus::Syncing) => {
             html! { p.calm { span.state.running { span.dot aria-hidden="true" {} "Files are on their way" } } }
         }
+        Some(SyncStatus::Synced) if changed > 0 => html! {
+            div.trouble.amber {
+                p {
+                    b { (changed) " of " (files) " " (if changed == 1 { "is" } else { "are" }) " no longer as delivered. " }
+                    "Sync brings back what was delivered, and keeps what you changed beside it."
+                }
+                (again)
+            }
+        },
         Some(SyncStatus::Synced) => html! {
             p.proof {
                 (icon::check())
-                span { (files.saturating_sub(changed)) " of " (files) " verified" }
+                span { (files) " of " (files) " verified" }
                 @if let Some(at) = state.last_artifact_sync_at_ms { span.muted.small { (words::clock(at)) } }
                 @if let Some(receipt) = state.last_receipt.map(|digest| digest.to_hex()) {
                     span.muted.small title=(receipt) { "receipt " code { (&receipt[..12]) } }
@@ -144,6 +156,33 @@ fn left_out(omitted: &[Omitted]) -> Markup {
     }
 }
 
+/// What earlier runs brought, and where it lies.
+fn earlier(runs: &[EarlierRun]) -> Markup {
+    html! {
+        @if !runs.is_empty() {
+            section.card.files.before aria-label="Files of earlier runs" {
+                header { h2 { "Files of earlier runs" } }
+                @for run in runs {
+                    details {
+                        summary { (words::several(run.files.into(), "file")) " · " (words::size(run.bytes)) }
+                        ul { @for path in &run.paths { li { (path) } } }
+                        @if run.paths.len() < run.files as usize {
+                            p.muted { (run.files as usize - run.paths.len()) " more" }
+                        }
+                        p.muted { "They lie in " code { (run.folder) } " " (copy(&run.folder)) }
+                        p.muted { "Run " (id(run.run_id.as_str())) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An identifier: seldom read, so it takes one line, and is copied whole.
+fn id(text: &str) -> Markup {
+    html! { code.id title=(text) { (text) } " " (copy(text)) }
+}
+
 fn facts(record: &TaskThread) -> Markup {
     let binding = &record.workspace_binding;
     let folder = binding.workspace_path.as_str();
@@ -169,9 +208,9 @@ fn run_facts(record: &TaskThread, run: &TaskAssociation) -> Markup {
     let going = record.lifecycle_state.status == Lifecycle::Running;
     let which = if going { "Run" } else { "Last run" };
     html! {
-        @if let Some(session) = &run.session_key { (fact("Session", &html! { code { (session) } })) }
+        @if let Some(session) = &run.session_key { (fact("Session", &id(session.as_str()))) }
         @if let Some(id) = &run.run_id {
-            (fact(which, &html! { code { (id) } }))
+            (fact(which, &self::id(id.as_str())))
             (fact("Started", &words::moment(run.started_at_ms)))
             @if !going || run.usage.is_some() { (fact("Used", &used(run))) }
         } @else {

@@ -199,6 +199,9 @@ fn outcome(view: &ThreadView, turn: &Turn<'_>) -> Markup {
             p.what { span class=(look) { span.dot aria-hidden="true" {} } (title) }
             @if let Some(told) = told { p { (words::ticked(told)) } }
             @if !advice.is_empty() { p.muted.small { (words::ticked(&advice)) } }
+            @if cancelled && record.workspace_binding.working_directory.is_some() {
+                p.muted.small { "What it changed in your folder until then stays." }
+            }
             @if !cancelled { p.small.muted { code { (result) } } }
             div.buttons {
                 @if words::may_be_synced(result) {
