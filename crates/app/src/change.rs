@@ -154,11 +154,8 @@ pub(crate) fn ended_early(
     if !status.is_terminal() || !going_on(record, request) {
         return Ok(());
     }
-    let sync = match status {
-        RunStatus::Completed => SyncStatus::Syncing,
-        other => verdict::without_success(other),
-    };
-    record.context_state.last_artifact_sync_status = Some(sync);
+    // What became of its files, also of those that are not taken, is known with the result.
+    record.context_state.last_artifact_sync_status = Some(SyncStatus::Syncing);
     let code = verdict::code(status, code);
     settle(record, code);
     end(record, code)
@@ -187,6 +184,7 @@ pub(crate) fn ended(
     let context = &mut record.context_state;
     context.last_artifact_sync_status = Some(verdict.sync);
     context.last_artifact_sync_detail = verdict.detail.clone();
+    context.last_missing = snapshot.missing.clone();
     if verdict.sync != SyncStatus::Syncing {
         context.last_artifact_sync_at_ms = Some(now);
         context.last_task_artifact_relative_paths.clear();
@@ -284,6 +282,7 @@ pub(crate) fn aborted(record: &mut TaskThread, now: Millis) -> Result<bool, Faul
     context.last_artifacts.clear();
     context.last_receipt = None;
     context.last_omitted.clear();
+    context.last_missing.clear();
     record.lifecycle_state.last_result_code = Some(ResultCode::Aborted);
     Ok(running)
 }
@@ -405,6 +404,7 @@ fn unsettle(record: &mut TaskThread, sync: SyncStatus) {
     context.last_artifacts.clear();
     context.last_receipt = None;
     context.last_omitted.clear();
+    context.last_missing.clear();
 }
 
 fn fail(record: &mut TaskThread, code: ResultCode, message: &str) {
@@ -418,6 +418,7 @@ fn fail(record: &mut TaskThread, code: ResultCode, message: &str) {
     context.last_artifacts.clear();
     context.last_receipt = None;
     context.last_omitted.clear();
+    context.last_missing.clear();
     context.messages.push(Message {
         role: Role::Assistant,
         text: message.to_owned(),

@@ -116,8 +116,9 @@ impl Outbox {
         }
         let all: usize = files.iter().map(|f| f.bytes.len()).sum();
         if all > ATTACHMENTS_BYTES {
+            let mib = all as f64 / f64::from(1 << 20);
             return Err(too_large(&format!(
-                "The attachments have {all} bytes together"
+                "The attachments have {mib:.1} MiB together"
             )));
         }
         let folder = self.folder(request)?;

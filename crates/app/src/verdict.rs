@@ -150,7 +150,7 @@ pub(crate) fn code(status: RunStatus, code: Option<Code>) -> ResultCode {
 }
 
 /// The sync status of a run that did not succeed.
-pub(crate) fn without_success(status: RunStatus) -> SyncStatus {
+fn without_success(status: RunStatus) -> SyncStatus {
     match status {
         RunStatus::Cancelled => SyncStatus::NoArtifacts,
         _ => SyncStatus::Failed,

@@ -70,6 +70,14 @@ pub enum Error {
         /// The folder.
         folder: String,
     },
+    /// Nothing says what a run delivered, but there are receipts of others.
+    #[error("there is no receipt of run {run}; there are: {}", there.join(", "))]
+    NoReceiptOfRun {
+        /// The run.
+        run: String,
+        /// The runs that have one.
+        there: Vec<String>,
+    },
     /// A receipt that cannot be used.
     #[error("the receipt cannot be used: {0}")]
     BadReceipt(#[from] BadReceipt),
@@ -172,7 +180,7 @@ impl Error {
         match self {
             Self::Conflict { .. } => Code::Conflict,
             Self::Removed { .. } => Code::ArtifactsRemoved,
-            Self::NoReceipt { .. } => Code::ReceiptMissing,
+            Self::NoReceipt { .. } | Self::NoReceiptOfRun { .. } => Code::ReceiptMissing,
             Self::BadReceipt(_) => Code::ReceiptInvalid,
             Self::BadScope(_)
             | Self::BadCursor

@@ -133,6 +133,8 @@ pub enum What {
     Missing,
     /// It cannot be read, or changes while it is read.
     Unreadable,
+    /// No receipt that could be used speaks for it, but one that could not be may.
+    Unchecked,
     /// No receipt speaks for it.
     Extra {
         /// Whether it is a regular file.

@@ -208,11 +208,14 @@ pub(crate) struct Run {
 /// `threads`.
 #[derive(Debug, Args)]
 pub(crate) struct Threads {
+    /// Only those in which each of these words occurs: in the name, the title or what you asked for
+    #[arg(value_name = "WORD")]
+    pub(crate) words: Vec<String>,
     /// The archived ones instead
     #[arg(long)]
     pub(crate) archived: bool,
     /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) limit: u16,
 }
 

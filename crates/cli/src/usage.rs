@@ -32,7 +32,13 @@ pub(crate) fn read() -> Result<Cli, ExitCode> {
 }
 
 fn parsed(typed: &[OsString]) -> Result<Cli, Error> {
-    Cli::try_parse_from(typed).map_err(|error| helped(error, typed))
+    // Help is for people, whatever else was asked for.
+    let help = typed.get(1).is_some_and(|word| word == "help");
+    let typed: Vec<&OsString> = typed
+        .iter()
+        .filter(|word| !(help && *word == "--json"))
+        .collect();
+    Cli::try_parse_from(&typed).map_err(|error| helped(error, &typed))
 }
 
 fn wants_json(typed: &[OsString]) -> bool {
@@ -41,7 +47,7 @@ fn wants_json(typed: &[OsString]) -> bool {
 }
 
 /// With what was perhaps meant, where clap itself has no idea.
-fn helped(mut error: Error, typed: &[OsString]) -> Error {
+fn helped(mut error: Error, typed: &[&OsString]) -> Error {
     let word = |error: &Error, kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.clone()),
         _ => None,
@@ -71,7 +77,7 @@ fn helped(mut error: Error, typed: &[OsString]) -> Error {
 }
 
 /// `run hello world` as it was meant.
-fn quoted(more: &str, typed: &[OsString]) -> Option<String> {
+fn quoted(more: &str, typed: &[&OsString]) -> Option<String> {
     let words: Vec<&str> = typed.iter().map(|w| w.to_str()).collect::<Option<_>>()?;
     let run = words.iter().position(|w| *w == "run")?;
     let from = words.iter().position(|w| *w == more)?.checked_sub(1)?;

@@ -48,6 +48,12 @@ fn a_program_hears_one_sentence() {
         "invalid value '0' for '--limit <N>': 0 is not in 1..=65535"
     );
     assert_eq!(
+        said(&["threadline", "threads", "--limit", "-3"]),
+        "invalid value '-3' for '--limit <N>': -3 is not in 1..=65535"
+    );
+    let help = refused(&["threadline", "help", "--json"]);
+    assert_eq!(help.kind(), ErrorKind::DisplayHelp);
+    assert_eq!(
         said(&["threadline", "show"]),
         "the following required arguments were not provided: <THREAD>"
     );

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AppThreadKey, ArtifactPath, ArtifactScope, Code, Deliverable, Fault, Millis, Omitted, Question,
-    RequestId, ResultCode, RunId, RuntimeId, SessionKey, Sha256, Usage,
+    AppThreadKey, ArtifactPath, ArtifactScope, Code, Deliverable, Fault, Millis, Missing, Omitted,
+    Question, RequestId, ResultCode, RunId, RuntimeId, SessionKey, Sha256, Usage,
 };
 
 /// The record's version, as existing apps write it.
@@ -186,6 +186,9 @@ pub struct ContextState {
     /// Files that were seen at the runtime and not taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_omitted: Vec<Omitted>,
+    /// What the run had to deliver and did not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_missing: Vec<Missing>,
     /// Questions of its runs that were answered or ended otherwise, oldest first: the last
     /// [`CLOSED_QUESTIONS`] of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -89,6 +89,8 @@ pub(super) fn check(
             if !claims.contains_key(path) && !copy {
                 let what = match what {
                     There::Unreadable => What::Unreadable,
+                    // A receipt that cannot be used may name it.
+                    There::File { .. } if !found.refused.is_empty() => What::Unchecked,
                     There::Other => What::Extra { file: false },
                     There::File { .. } => What::Extra { file: true },
                 };

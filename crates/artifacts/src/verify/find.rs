@@ -37,15 +37,24 @@ pub(super) fn receipts(root: &Root, options: &VerifyOptions) -> Result<Found, Er
             ..Found::default()
         }
     };
+    let mut there: Vec<String> = Vec::new();
     if let Some(run) = &options.run {
+        let receipts = found.receipts.iter().map(|r| r.receipt.run_id.to_string());
+        there.extend(receipts);
         found.receipts.retain(|r| r.receipt.run_id == *run);
         found.folders.clear();
         let own = format!("{}/{RECEIPT}", run_folder(&segment(run.as_str())));
         found.refused.retain(|r| r.path == own);
     }
     if found.receipts.is_empty() && found.refused.is_empty() {
-        return Err(Error::NoReceipt {
-            folder: root.path().display().to_string(),
+        return Err(match &options.run {
+            Some(run) if !there.is_empty() => Error::NoReceiptOfRun {
+                run: run.to_string(),
+                there,
+            },
+            _ => Error::NoReceipt {
+                folder: root.path().display().to_string(),
+            },
         });
     }
     Ok(found)

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use threadline_app::api::{
     self, AnswerParams, Asked, AskedQuestion, NoParams, ThreadParams, ThreadView,
 };
-use threadline_contract::{Code, Fault, Millis, Question};
+use threadline_contract::{Code, Fault, Millis, Question, QuestionOption};
 
 use super::Context;
 use crate::{
@@ -26,7 +26,12 @@ pub(super) async fn answer(context: &Context, args: Answer) -> Result<Exit, Faul
     );
     let unknown = matches!(&found, Err(fault) if fault.code == Code::QuestionNotFound);
     // One word, and one question: unless the word is the name of a thread that asks nothing.
-    let by_word = args.answer.is_none() && matches!(found, Ok(Meant::One(_, Some(_))));
+    let by_word = args.answer.is_none()
+        && match &found {
+            Ok(Meant::One(_, Some(_))) => true,
+            Err(fault) => fault.code == Code::QuestionOptionNotOffered,
+            Ok(_) => false,
+        };
     if let Some(target) = args.question.as_deref().filter(|_| unknown || by_word)
         && let Some(fault) = nothing_asked(&client, target).await?
         && (unknown || fault.code == Code::QuestionNotFound)
@@ -105,7 +110,8 @@ enum Meant<'a> {
     One(&'a AskedQuestion, Option<&'a str>),
 }
 
-/// Finds the question: by its id, by its thread, or because only one waits.
+/// Finds the question: by its id, by its thread, or because only one waits. Then a word alone is one
+/// of its options, if it has any: the mistyped name of a thread must not become an answer.
 fn meant<'a>(
     open: &'a [AskedQuestion],
     target: Option<&'a str>,
@@ -132,7 +138,12 @@ fn meant<'a>(
     };
     match (found.as_slice(), open, text) {
         ([one], _, text) => Ok(Meant::One(one, text)),
-        ([], [only], None) => Ok(Meant::One(only, Some(target))),
+        ([], [only], None)
+            if only.question.options.is_empty() || option(&only.question, target).is_some() =>
+        {
+            Ok(Meant::One(only, Some(target)))
+        }
+        ([], [only], None) => Err(neither(only, target)),
         ([], [], _) => Err(Fault::new(
             Code::QuestionNotFound,
             "Nothing waits for an answer. `threadline threads` shows what there is.",
@@ -161,11 +172,30 @@ fn meant<'a>(
     }
 }
 
+fn neither(only: &AskedQuestion, target: &str) -> Fault {
+    let name = words::quoted(name_of(only));
+    let own = match only.question.free_text {
+        true => format!(" In your own words: threadline answer {name} \"…\""),
+        false => String::new(),
+    };
+    Fault::new(
+        Code::QuestionOptionNotOffered,
+        format!(
+            "`{}` is neither a thread nor an option of {name}, which asks. The options are: {}.{own}",
+            words::line(target),
+            options(&only.question)
+        ),
+    )
+}
+
+/// How a question is named on the command line.
+fn name_of(asked: &AskedQuestion) -> &str {
+    let id = asked.question.question_id.as_str();
+    asked.thread_name.as_deref().unwrap_or(id)
+}
+
 fn typed(context: &Context, asked: &AskedQuestion) -> Result<String, Fault> {
-    let name = asked
-        .thread_name
-        .as_deref()
-        .unwrap_or(asked.question.question_id.as_str());
+    let name = name_of(asked);
     if context.json || !std::io::stdin().is_terminal() || !context.err.person {
         let text = tables::ask(
             &asked.question,
@@ -202,35 +232,43 @@ fn typed(context: &Context, asked: &AskedQuestion) -> Result<String, Fault> {
 pub(super) fn chosen(question: &Question, typed: &str) -> Result<AnswerParams, Fault> {
     let typed = typed.trim();
     let number = typed.parse::<usize>().ok();
-    let counted = number.and_then(|n| question.options.get(n.checked_sub(1)?));
-    let worded = question
-        .options
-        .iter()
-        .find(|o| o.option_id == typed || o.label.trim().eq_ignore_ascii_case(typed));
     let answer = |option_id, text| AnswerParams {
         question_id: question.question_id.clone(),
         option_id,
         text,
     };
     let own_words = question.options.is_empty() || (question.free_text && number.is_none());
-    match counted.or(worded) {
+    match option(question, typed) {
         Some(option) => Ok(answer(Some(option.option_id.clone()), None)),
         None if own_words => Ok(answer(None, Some(typed.to_owned()))),
-        None => {
-            let options = question.options.iter().enumerate();
-            let options: Vec<String> = options
-                .map(|(at, o)| format!("{} {}", at + 1, words::line(&o.label)))
-                .collect();
-            Err(Fault::new(
-                Code::QuestionOptionNotOffered,
-                format!(
-                    "`{}` is not offered. The options are: {}.",
-                    words::line(typed),
-                    options.join(", ")
-                ),
-            ))
-        }
+        None => Err(Fault::new(
+            Code::QuestionOptionNotOffered,
+            format!(
+                "`{}` is not offered. The options are: {}.",
+                words::line(typed),
+                options(question)
+            ),
+        )),
     }
+}
+
+/// The option that was typed: by its number, its id or its label.
+fn option<'a>(question: &'a Question, typed: &str) -> Option<&'a QuestionOption> {
+    let typed = typed.trim();
+    let number = typed.parse::<usize>().ok();
+    let counted = number.and_then(|n| question.options.get(n.checked_sub(1)?));
+    let mut all = question.options.iter();
+    counted.or_else(|| {
+        all.find(|o| o.option_id == typed || o.label.trim().eq_ignore_ascii_case(typed))
+    })
+}
+
+fn options(question: &Question) -> String {
+    let options = question.options.iter().enumerate();
+    let options: Vec<String> = options
+        .map(|(at, o)| format!("{} {}", at + 1, words::line(&o.label)))
+        .collect();
+    options.join(", ")
 }
 
 #[cfg(test)]

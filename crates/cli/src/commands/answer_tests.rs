@@ -40,9 +40,14 @@ fn a_question_is_found_by_id_thread_or_because_it_is_the_only_one() {
         code(meant(&open, Some(""), None)),
         Err(Code::QuestionNotFound)
     );
+    for word in ["2", "Blue", "b"] {
+        assert_eq!(meant(&open[..1], Some(word), None), one(0, Some(word)));
+    }
+    let mut free = asked("q-1", "river-report");
+    free.question.options.clear();
     assert_eq!(
-        meant(&open[..1], Some("in blue"), None),
-        one(0, Some("in blue"))
+        meant(std::slice::from_ref(&free), Some("in blue"), None),
+        Ok(Meant::One(&free, Some("in blue")))
     );
     assert_eq!(
         code(meant(&open[..1], Some("moon"), Some("in blue"))),
@@ -51,6 +56,26 @@ fn a_question_is_found_by_id_thread_or_because_it_is_the_only_one() {
     assert_eq!(
         code(meant(&[], Some("2"), None)),
         Err(Code::QuestionNotFound)
+    );
+}
+
+#[test]
+fn a_word_alone_that_is_neither_an_option_nor_a_thread_is_no_answer() {
+    let mut open = [asked("q-1", "sand-station")];
+    for word in ["sand-stationx", "in blue", "3"] {
+        let refused = meant(&open, Some(word), None).unwrap_err();
+        let said = format!(
+            "`{word}` is neither a thread nor an option of sand-station, which asks. The options are: 1 Red, 2 Blue. In your own words: threadline answer sand-station \"…\""
+        );
+        assert_eq!(
+            (refused.code, refused.message),
+            (Code::QuestionOptionNotOffered, said)
+        );
+    }
+    open[0].question.free_text = false;
+    assert_eq!(
+        meant(&open, Some("green"), None).unwrap_err().message,
+        "`green` is neither a thread nor an option of sand-station, which asks. The options are: 1 Red, 2 Blue."
     );
 }
 

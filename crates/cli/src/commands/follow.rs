@@ -24,7 +24,7 @@ use crate::{
         live::Screen,
         story::{Say, Story, Which},
         tables,
-        words::quoted,
+        words::{self, quoted},
     },
 };
 
@@ -103,6 +103,7 @@ pub(super) async fn follow(follow: Follow<'_>) -> Result<Exit, Fault> {
         lines: None,
         interrupt,
         cancelling: false,
+        given_up: None,
         given,
     };
     let mut ctrl_c = signal(SignalKind::interrupt())
@@ -173,6 +174,8 @@ struct Scene<'a> {
     lines: Option<mpsc::Receiver<String>>,
     interrupt: Interrupt,
     cancelling: bool,
+    /// What is true of a run that was cancelled while its bridge could not be asked.
+    given_up: Option<String>,
     given: Given,
 }
 
@@ -236,9 +239,11 @@ impl Scene<'_> {
         let Some(line) = line else {
             // End of input: the question waits for an answer from elsewhere.
             self.lines = None;
+            self.screen.unprompt();
             let how = tables::how_to_answer(&self.latest.thread.name, self.context.err);
             return self.screen.line(how.trim_end());
         };
+        self.screen.typed();
         let Some(question) = self.story.question().cloned() else {
             return;
         };
@@ -299,6 +304,7 @@ impl Scene<'_> {
             return true;
         }
         self.cancelling = true;
+        self.given_up = ending::given_up(&self.latest);
         if !self.context.json {
             self.screen
                 .line("  Cancelling the run. Ctrl-C again leaves without waiting for it.");
@@ -348,7 +354,11 @@ impl Scene<'_> {
         if context.json {
             tell_end(exit, view);
         } else {
-            let trouble = ending::trouble(view, self.story.last_words());
+            let given_up = self.given_up.as_deref().filter(|_| exit == Exit::Cancelled);
+            let trouble = match given_up {
+                Some(what) => Some(words::sentence(what)),
+                None => ending::trouble(view, self.story.last_words()),
+            };
             let home = context.home.as_deref();
             let summary = ending::summary(view, &self.given, context.out, home);
             if let Some(trouble) = trouble {

@@ -14,9 +14,12 @@ pub(super) async fn gc(context: &Context, args: Gc) -> Result<Exit, Fault> {
         true => (args.older_than, args.keep_bytes),
         false => (keep.max_age, keep.max_bytes),
     };
+    if age.is_none() && bytes.is_none() && args.dry_run {
+        return stock(context).await;
+    }
     if age.is_none() && bytes.is_none() {
         return Err(Fault::invalid(
-            "Say what may go: --older-than 30d, --keep-bytes 10GB, or both. With --dry-run nothing is touched.",
+            "Say what may go: --older-than 30d, --keep-bytes 10GB, or both. `threadline artifacts gc --dry-run` shows what there is.",
         ));
     }
     let params = GcParams {
@@ -34,6 +37,21 @@ pub(super) async fn gc(context: &Context, args: Gc) -> Result<Exit, Fault> {
     }
     context.print(&all, || {
         proof::room(&all, Millis::now(), &TimeZone::system(), context.out)
+    });
+    Ok(Exit::Done)
+}
+
+/// What there is, when nobody has said what may go: all that could, and touched is none of it.
+async fn stock(context: &Context) -> Result<Exit, Fault> {
+    let params = GcParams {
+        max_age_seconds: None,
+        max_bytes: Some(0),
+        dry_run: true,
+    };
+    let client = context.client().await?;
+    let view: GcView = client.call(api::ARTIFACTS_GC, params).await?;
+    context.print(&view, || {
+        proof::stock(&view, Millis::now(), &TimeZone::system(), context.out)
     });
     Ok(Exit::Done)
 }

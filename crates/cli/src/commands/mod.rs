@@ -80,11 +80,16 @@ pub(crate) fn print_json(value: &impl Serialize) {
 /// Says why a command did not do what was asked.
 pub(crate) fn print_error(fault: &Fault, json: bool) -> Exit {
     let exit = Exit::of_code(fault.code);
+    print_error_as(fault, json, exit);
+    exit
+}
+
+/// The same, where the command ends otherwise than its code says.
+fn print_error_as(fault: &Fault, json: bool, exit: Exit) {
     match json {
         true => print_json(&serde_json::json!({"error": fault, "exitCode": exit.number()})),
         false => eprint!("{}", ending::error(fault, Terminal::stderr())),
     }
-    exit
 }
 
 /// Does what was asked.

@@ -19,7 +19,16 @@ pub(crate) struct Out {
 impl Out {
     /// Opens the folder, and makes it if needed: before the run, so that nobody waits in vain.
     pub(crate) fn open(path: &Path) -> Result<Self, Fault> {
-        let root = atomic::create_dir_all(path, Access::Shared).map_err(|e| failed(&e))?;
+        let root = atomic::create_dir_all(path, Access::Shared).map_err(|e| {
+            let fault = failed(&e);
+            let shown = words::line(&path.display().to_string());
+            Fault {
+                message: format!(
+                    "--out: the folder {shown} cannot be made or opened ({e}). Choose another one."
+                ),
+                ..fault
+            }
+        })?;
         Ok(Self {
             root,
             path: path.to_owned(),

@@ -180,6 +180,7 @@ async fn take_over(
 }
 
 fn in_foreground(state: &State) -> Fault {
+    let pid = state.pid;
     let command = match state.mode {
         Mode::Serve => "threadline serve",
         Mode::Up | Mode::Background => "threadline up",
@@ -187,8 +188,8 @@ fn in_foreground(state: &State) -> Fault {
     Fault::new(
         Code::DataFolderInUse,
         format!(
-            "`{command}` (process {}) owns this data folder, at {}.",
-            state.pid, state.url
+            "`{command}` (process {pid}) owns this data folder, at {}. To end it: Ctrl-C in its terminal, or kill {pid}",
+            state.url
         ),
     )
 }

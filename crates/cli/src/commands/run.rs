@@ -75,14 +75,29 @@ pub(super) async fn watch(context: &Context, args: OneThread) -> Result<Exit, Fa
 
 pub(super) async fn sync(context: &Context, args: OneThread) -> Result<Exit, Fault> {
     let client = context.client().await?;
+    let before = show(&client, &args.thread).await?;
     let thread = args.thread;
-    let view: ThreadView = client.call(api::SYNC, ThreadParams { thread }).await?;
+    let synced = client.call(api::SYNC, ThreadParams { thread }).await;
+    let view: ThreadView = match synced {
+        Err(fault) if was_cancelled(&before) => {
+            super::print_error_as(&fault, context.json, Exit::Cancelled);
+            return Ok(Exit::Cancelled);
+        }
+        view => view?,
+    };
     let after = last_event(&view);
     follow(Follow {
         after,
         ..Follow::of(context, client, view)
     })
     .await
+}
+
+/// Whether the user stopped the thread's last run, of which nothing is brought then.
+fn was_cancelled(view: &ThreadView) -> bool {
+    let task = view.thread.context_state.task_association.as_ref();
+    view.thread.lifecycle_state.status == Lifecycle::Ready
+        && task.is_some_and(|task| task.cancel_requested)
 }
 
 async fn show(client: &Client, thread: &str) -> Result<ThreadView, Fault> {
@@ -239,6 +254,7 @@ pub(super) fn tell_end(exit: Exit, view: &ThreadView) {
             "workspacePath": view.thread.workspace_binding.workspace_path,
             "files": view.thread.context_state.last_artifacts,
             "omitted": view.thread.context_state.last_omitted,
+            "missing": view.thread.context_state.last_missing,
             "thread": view.thread,
         },
     }));

@@ -140,6 +140,13 @@ fn deliverable(glob: String) -> Result<Deliverable, Fault> {
         min_bytes: None,
         min_count: None,
     };
+    if let Some(folder) = wanted.glob.strip_suffix('/').filter(|f| !f.is_empty()) {
+        return Err(Fault::invalid(format!(
+            "--expect: `{}` names a folder, and files are delivered. Name those: {}",
+            words::line(&wanted.glob),
+            words::quoted(&format!("{folder}/**"))
+        )));
+    }
     match wanted.matcher() {
         Ok(_) => Ok(wanted),
         Err(bad) => Err(Fault::invalid(format!(
@@ -179,9 +186,16 @@ fn folder(context: &Context, path: &Path) -> Result<String, Fault> {
             format!("--in: {} cannot be worked in: {why}.", path.display()),
         )
     };
-    let found = std::fs::canonicalize(path).map_err(|e| wrong(&e.to_string()))?;
+    let found = std::fs::canonicalize(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            wrong("it does not exist. Choose a folder that is there, or make it first")
+        }
+        _ => wrong(&format!("{e}. Choose a folder that you can enter")),
+    })?;
     if !found.is_dir() {
-        return Err(wrong("it is not a folder"));
+        return Err(wrong(
+            "it is a file. Choose a folder; --attach sends a file along",
+        ));
     }
     // What another bridge allows, only that one knows.
     if context.config.bridge.is_none() && !beneath(&found, &context.config.work_roots) {

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use threadline_app::api::{self, Deleted, List, ListParams, Summary, ThreadParams, ThreadView};
 use threadline_contract::{
-    Fault, Millis,
+    Code, Fault, Millis,
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
 
@@ -11,7 +11,7 @@ use super::Context;
 use crate::{
     args::{Delete, OneThread, Threads},
     exit::Exit,
-    screen::{tables, words},
+    screen::{ending, tables, words},
 };
 
 pub(super) async fn list(context: &Context, args: Threads) -> Result<Exit, Fault> {
@@ -27,7 +27,7 @@ pub(super) async fn list(context: &Context, args: Threads) -> Result<Exit, Fault
             archived: args.archived,
             limit: Some((limit - found.threads.len()).min(500)),
             before: found.next.take(),
-            ..ListParams::default()
+            text: (!args.words.is_empty()).then(|| args.words.join(" ")),
         };
         let page: List = client.call(api::LIST, params).await?;
         found.threads.extend(page.threads);
@@ -44,18 +44,23 @@ pub(super) async fn list(context: &Context, args: Threads) -> Result<Exit, Fault
             words::line(&problem.message)
         );
     }
-    context.print(&found, || listing(&found.threads, args.archived, context));
+    context.print(&found, || listing(&found.threads, &args, context));
     if found.next.is_some() && !context.json {
         eprintln!("{}", context.err.dim("There are more: --limit shows them."));
     }
     Ok(Exit::Done)
 }
 
-fn listing(threads: &[Summary], archived: bool, context: &Context) -> String {
+fn listing(threads: &[Summary], args: &Threads, context: &Context) -> String {
     if threads.is_empty() {
-        return match archived {
-            true => "No archived threads.\n".into(),
-            false => "No threads yet. `threadline run \"…\"` starts one.\n".into(),
+        return match (args.archived, args.words.as_slice()) {
+            (_, [_, ..]) => format!(
+                "No {}thread with {}.\n",
+                if args.archived { "archived " } else { "" },
+                words::line(&args.words.join(" "))
+            ),
+            (true, []) => "No archived threads.\n".into(),
+            (false, []) => "No threads yet. `threadline run \"…\"` starts one.\n".into(),
         };
     }
     tables::threads(threads, Millis::now(), &TimeZone::system(), context.out)
@@ -81,7 +86,7 @@ pub(super) async fn cancel(context: &Context, args: OneThread) -> Result<Exit, F
         thread: args.thread,
     };
     let before: ThreadView = client.call(api::SHOW, params.clone()).await?;
-    let cancelled = cancelled(&before.thread);
+    let cancelled = cancelled(&before);
     let view = match &cancelled {
         Some(_) => client.call(api::CANCEL, params).await?,
         None => before,
@@ -97,7 +102,8 @@ pub(super) async fn cancel(context: &Context, args: OneThread) -> Result<Exit, F
 }
 
 /// What there is to cancel, as it reads when that is done.
-fn cancelled(thread: &TaskThread) -> Option<String> {
+fn cancelled(view: &ThreadView) -> Option<String> {
+    let thread = &view.thread;
     let context = &thread.context_state;
     let dropped = match context.queued_turns.len() as u64 {
         0 => None,
@@ -108,7 +114,9 @@ fn cancelled(thread: &TaskThread) -> Option<String> {
         thread.lifecycle_state.status,
         context.last_artifact_sync_status,
     ) {
-        (Lifecycle::Running, _) => Some("the run is cancelled".to_owned()),
+        (Lifecycle::Running, _) => {
+            Some(ending::given_up(view).unwrap_or_else(|| "the run is cancelled".to_owned()))
+        }
         (Lifecycle::Ready, Some(SyncStatus::Syncing)) => {
             let name = words::quoted(&thread.name);
             Some(format!(
@@ -175,21 +183,27 @@ async fn moved(
 }
 
 pub(super) async fn delete(context: &Context, args: Delete) -> Result<Exit, Fault> {
-    let thread = args.thread;
-    if !args.yes {
-        let typed = words::quoted(&thread);
-        return Err(Fault::invalid(format!(
-            "This removes an archived thread and the folder that was made for it, for good. To do so: threadline delete {typed} --yes"
-        )));
-    }
     let client = context.client().await?;
-    let params = ThreadParams { thread };
+    let params = ThreadParams {
+        thread: args.thread,
+    };
     let view: ThreadView = client.call(api::SHOW, params.clone()).await?;
     if view.thread.lifecycle_state.status != Lifecycle::Archived {
         let name = &view.thread.name;
+        return Err(Fault::new(
+            Code::Conflict,
+            format!(
+                "{name} is not archived, and only archived threads are deleted. Archive it first: threadline archive {}",
+                words::quoted(name)
+            ),
+        ));
+    }
+    if !args.yes {
+        let typed = words::quoted(&view.thread.name);
+        let folder = &view.thread.workspace_binding.workspace_path;
         return Err(Fault::invalid(format!(
-            "{name} is not archived, and only archived threads are deleted. Archive it first: threadline archive {}",
-            words::quoted(name)
+            "This removes {typed} for good, and {} with it if it was made for it. To do so: threadline delete {typed} --yes",
+            words::line(folder)
         )));
     }
     let gone: Deleted = client.call(api::DELETE, params).await?;

@@ -38,6 +38,10 @@ struct Inner {
     bars: Vec<Bar>,
     /// The columns of each line that stands on the screen now.
     drawn: Vec<usize>,
+    /// Somebody is asked to type behind this sign, and nothing moves.
+    prompt: Option<String>,
+    /// The sign stands on the screen, and what was typed behind it.
+    prompted: bool,
     begun: Instant,
 }
 
@@ -55,6 +59,8 @@ impl Area {
             doing: String::new(),
             bars: vec![],
             drawn: vec![],
+            prompt: None,
+            prompted: false,
             begun: Instant::now(),
         };
         let inner = Arc::new(Mutex::new(inner));
@@ -99,13 +105,36 @@ impl Area {
     /// Writes something that stays, above what moves.
     pub(super) fn print(&self, mut out: impl Write, text: &str) {
         let mut inner = self.lock();
-        inner.erase();
+        let erasing = inner.erasing();
+        inner.write(&erasing);
         // Whoever would read it has gone away; the run goes on without.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         drop(out);
         if text.ends_with('\n') {
-            inner.draw();
+            let drawing = inner.drawing();
+            inner.write(&drawing);
         }
+    }
+
+    /// Lets somebody type behind a sign. Until they have, nothing is written over it.
+    pub(super) fn prompt(&self, sign: &str) {
+        let mut inner = self.lock();
+        let text = inner.prompt(sign);
+        inner.write(&text);
+    }
+
+    /// Somebody has typed a line, which ended with it.
+    pub(super) fn typed(&self) {
+        let mut inner = self.lock();
+        inner.typed();
+        inner.redraw();
+    }
+
+    /// Nobody is asked any more.
+    pub(super) fn unprompt(&self) {
+        let mut inner = self.lock();
+        let text = inner.unprompt();
+        inner.write(&text);
     }
 
     /// Nothing moves any more.
@@ -113,7 +142,8 @@ impl Area {
         let mut inner = self.lock();
         inner.doing.clear();
         inner.bars.clear();
-        inner.erase();
+        let text = inner.unprompt();
+        inner.write(&text);
     }
 }
 
@@ -130,30 +160,64 @@ fn tick(inner: &Weak<Mutex<Inner>>) {
 
 impl Inner {
     fn redraw(&mut self) {
-        self.erase();
-        self.draw();
+        let text = self.redrawing();
+        self.write(&text);
     }
 
-    fn erase(&mut self) {
+    /// What moves, drawn anew; while somebody types, nothing.
+    fn redrawing(&mut self) -> String {
+        match self.prompt {
+            Some(_) => String::new(),
+            None => self.erasing() + &self.drawing(),
+        }
+    }
+
+    fn prompt(&mut self, sign: &str) -> String {
+        if self.prompted {
+            return String::new();
+        }
+        let erased = self.erasing();
+        self.prompt = Some(sign.to_owned());
+        erased + &self.drawing()
+    }
+
+    fn typed(&mut self) {
+        (self.prompt, self.prompted) = (None, false);
+    }
+
+    fn unprompt(&mut self) -> String {
+        self.prompt = None;
+        self.erasing()
+    }
+
+    /// Makes room for something that stays. What somebody has typed stays where it is.
+    fn erasing(&mut self) -> String {
+        if std::mem::take(&mut self.prompted) {
+            return "\n".into();
+        }
         if !self.drawn.is_empty() {
             self.to = self.to.measured();
         }
         let drawn = std::mem::take(&mut self.drawn);
         let up = match rows(&drawn, self.to.width) {
-            0 => return,
+            0 => return String::new(),
             1 => String::new(),
             n => format!("\x1b[{}A", n - 1),
         };
-        self.write(&format!("\r{up}\x1b[J"));
+        format!("\r{up}\x1b[J")
     }
 
-    fn draw(&mut self) {
+    fn drawing(&mut self) -> String {
+        if let Some(sign) = &self.prompt {
+            self.prompted = true;
+            return sign.clone();
+        }
         if !self.to.person {
-            return;
+            return String::new();
         }
         let lines = self.lines(self.begun.elapsed());
         self.drawn = lines.iter().map(|line| columns(line)).collect();
-        self.write(&lines.join("\n"));
+        lines.join("\n")
     }
 
     fn write(&self, text: &str) {

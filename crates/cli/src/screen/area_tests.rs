@@ -13,6 +13,8 @@ fn inner(doing: &str, bars: Vec<Bar>) -> Inner {
         doing: doing.into(),
         bars,
         drawn: vec![],
+        prompt: None,
+        prompted: false,
         begun: Instant::now(),
     }
 }
@@ -75,6 +77,35 @@ fn each_download_has_a_bar_and_the_rest_waits() {
     assert_eq!(lines[0], "  ──────────────────────── f0 0 B of 800 B");
     assert_eq!(lines[4], "  ━━━━━━━━━━━━──────────── f4 400 B of 800 B");
     assert_eq!(lines[6], "  ⠋ Syncing the files");
+}
+
+#[test]
+fn nothing_is_written_over_what_somebody_types() {
+    // Which picture of the spinner it is depends on the moment.
+    let first = |text: String| text.replace(|c| FRAMES.concat().contains(c), "⠋");
+    let mut area = inner("Working", vec![]);
+    assert_eq!(first(area.drawing()), "  ⠋ Working");
+    assert_eq!(
+        area.prompt("  › "),
+        "\r\u{1b}[J  › ",
+        "the spinner makes room"
+    );
+    area.doing = "Waiting for an answer".into();
+    area.bars.push(bar("a.bin", 1, 2));
+    assert_eq!(area.redrawing(), "", "neither time nor news move anything");
+    assert_eq!(area.prompt("  › "), "", "it stands there already");
+    // Something that stays comes beneath what was typed, and the sign beneath that.
+    assert_eq!(
+        (area.erasing(), area.drawing()),
+        ("\n".into(), "  › ".into())
+    );
+    area.bars.clear();
+    area.typed();
+    assert_eq!(first(area.redrawing()), "  ⠋ Waiting for an answer");
+    // Answered elsewhere: the line is left as it is.
+    assert_eq!(area.prompt("  › "), "\r\u{1b}[J  › ");
+    assert_eq!(area.unprompt(), "\n");
+    assert_eq!(first(area.redrawing()), "  ⠋ Waiting for an answer");
 }
 
 #[test]

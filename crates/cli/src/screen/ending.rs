@@ -120,9 +120,10 @@ pub(crate) fn files(files: &[SyncedFile], to: Terminal) -> String {
     for (name, file) in names.iter().zip(files).take(LISTED) {
         let digest = &file.sha256.to_hex()[..12];
         let size = size(file.size);
-        let (sign, digest) = match file.changed {
-            true => (to.warn("!"), "changed or removed since".to_owned()),
-            false => (to.good("✓"), to.dim(digest)),
+        let (sign, digest) = match (file.missing, file.changed) {
+            (true, _) => (to.bad("✗"), "missing here".to_owned()),
+            (false, true) => (to.warn("!"), "changed since".to_owned()),
+            (false, false) => (to.good("✓"), to.dim(digest)),
         };
         out.push_str(&format!(
             "{sign} {name}{:1$}  {size:>7}  {digest}\n",
@@ -192,6 +193,22 @@ pub(crate) fn trouble(view: &ThreadView, last_words: Option<&str>) -> Option<Str
         true => sentence,
         false => format!("{sentence} [{code}]"),
     })
+}
+
+/// What became of a run that was cancelled while its bridge could not be asked; `None` when it could.
+pub(crate) fn given_up(before: &ThreadView) -> Option<String> {
+    let task = before.thread.context_state.task_association.as_ref();
+    let running = before.thread.lifecycle_state.status == Lifecycle::Running;
+    match (&before.away, task) {
+        (Some(away), _) if running => Some(format!(
+            "the run is given up here; its bridge could not be told: {} It will be when it can be reached",
+            line(&away.message)
+        )),
+        (None, Some(task)) if running && task.run_id.is_none() => Some(
+            "the run is given up here; its bridge had not confirmed it yet, and is told".to_owned(),
+        ),
+        _ => None,
+    }
 }
 
 /// An error, and what to do: one hint, and only where the error itself has none.

@@ -1,8 +1,8 @@
 use pretty_assertions::assert_eq;
-use threadline_contract::{Code, OmitReason, thread::Message};
+use threadline_contract::{Code, Millis, OmitReason, thread::Message};
 
 use super::*;
-use crate::screen::fixtures::{file, message, thread, view};
+use crate::screen::fixtures::{association, file, message, thread, view};
 
 const HOME: Option<&str> = Some("/home/me");
 
@@ -234,12 +234,40 @@ Go on   threadline run --thread river-report \"…\"
 }
 
 #[test]
+fn a_run_that_is_given_up_without_its_bridge_is_not_called_cancelled() {
+    let mut thread = thread();
+    thread.lifecycle_state.status = Lifecycle::Running;
+    let mut before = view(thread);
+    assert_eq!(given_up(&before), None, "its bridge has it, and is told");
+    before.away = Some(threadline_app::api::Away {
+        code: ResultCode::Code(Code::ConnectFailed),
+        message: "The bridge cannot be reached.".into(),
+        since_ms: Millis(1),
+        gives_up_at_ms: Millis(2),
+    });
+    assert_eq!(
+        given_up(&before).as_deref(),
+        Some(
+            "the run is given up here; its bridge could not be told: The bridge cannot be reached. It will be when it can be reached"
+        )
+    );
+    before.away = None;
+    before.thread.context_state.task_association = Some(association("q1", None));
+    assert_eq!(
+        given_up(&before).as_deref(),
+        Some("the run is given up here; its bridge had not confirmed it yet, and is told")
+    );
+}
+
+#[test]
 fn a_file_that_is_not_what_was_verified_says_so() {
     let mut changed = file("notes.md", 2148);
     changed.changed = true;
+    let mut gone = file("b", 1);
+    (gone.changed, gone.missing) = (true, true);
     assert_eq!(
-        files(&[changed, file("a", 1)], Terminal::PLAIN),
-        "! notes.md   2.1 kB  changed or removed since\n✓ a             1 B  abababababab\n"
+        files(&[changed, file("a", 1), gone], Terminal::PLAIN),
+        "! notes.md   2.1 kB  changed since\n✓ a             1 B  abababababab\n✗ b             1 B  missing here\n"
     );
 }
 

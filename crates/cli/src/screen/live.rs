@@ -2,6 +2,7 @@
 
 use std::io;
 
+use jiff::tz::TimeZone;
 use threadline_app::api::FileProgress;
 use threadline_contract::{Question, Step, StepState};
 
@@ -57,6 +58,7 @@ impl Screen {
                 self.note("The answer was interrupted. Its last words are said anew:")
             }
             Say::Note(note) => self.note(&note),
+            Say::Away(away) => self.note(&tables::trying(&away, &TimeZone::system())),
             Say::Asked(question) => self.asked(&question),
             Say::Closed(question) => self.closed(&question),
             Say::File(file) => self.file(&file),
@@ -138,6 +140,7 @@ impl Screen {
     }
 
     fn closed(&mut self, question: &Question) {
+        self.area.unprompt();
         self.line(&format!("  {}", tables::ended(question, self.err)));
     }
 
@@ -161,9 +164,17 @@ impl Screen {
 
     /// Lets a person type: the cursor stands behind the sign, and nothing moves there.
     pub(crate) fn prompt(&mut self) {
-        self.area.still();
-        let sign = self.err.bold("  › ");
-        self.area.print(io::stderr(), &sign);
+        self.area.prompt(&self.err.bold("  › "));
+    }
+
+    /// Nobody types here any more.
+    pub(crate) fn unprompt(&mut self) {
+        self.area.unprompt();
+    }
+
+    /// A person has typed a line: what goes on moves again.
+    pub(crate) fn typed(&mut self) {
+        self.area.typed();
     }
 }
 

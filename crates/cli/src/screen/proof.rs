@@ -1,10 +1,12 @@
 //! What proves a folder, and what makes room: reports of `verify` and `artifacts gc`.
 
+use std::collections::BTreeMap;
+
 use jiff::tz::TimeZone;
 use threadline_app::api::GcView;
 use threadline_artifacts::{Finding, Report, What};
 use threadline_contract::{
-    Millis, RemovedFor,
+    AppThreadKey, Millis, RemovedFor,
     method::{GcRemoved, KeptFor},
 };
 
@@ -19,6 +21,14 @@ pub(crate) fn report(report: &Report, to: Terminal) -> String {
     let paths = report.findings.iter().map(|f| columns(&line(&f.path)));
     let width = paths.max().unwrap_or(0).min(to.width / 2);
     let mut out = String::new();
+    // First of all: what it would have said about the files is not known.
+    for refused in &report.refused {
+        let (path, why) = (line(&refused.path), line(&refused.why));
+        out.push_str(&format!("{} {path}  {why}\n", to.bad("✗")));
+    }
+    if !report.refused.is_empty() {
+        out.push_str("  `threadline sync THREAD` writes it anew.\n");
+    }
     for finding in &report.findings {
         let name = line(&finding.path);
         let space = " ".repeat(width.saturating_sub(columns(&name)));
@@ -28,13 +38,10 @@ pub(crate) fn report(report: &Report, to: Terminal) -> String {
         };
         let sign = match finding.what {
             What::Extra { .. } => to.warn("+"),
+            What::Unchecked => to.warn("?"),
             _ => to.bad("✗"),
         };
         out.push_str(&format!("{sign} {name}{space}  {}{run}\n", matter(finding)));
-    }
-    for refused in &report.refused {
-        let (path, why) = (line(&refused.path), line(&refused.why));
-        out.push_str(&format!("{} {path}  {why}\n", to.bad("✗")));
     }
     if !out.is_empty() {
         out.push('\n');
@@ -61,6 +68,9 @@ fn matter(finding: &Finding) -> String {
         What::NotAFile => "is not a file: something else stands in its place".to_owned(),
         What::Missing => "is missing".to_owned(),
         What::Unreadable => "cannot be read".to_owned(),
+        What::Unchecked => {
+            "cannot be checked: the receipt that may name it cannot be used".to_owned()
+        }
         What::Extra { file: true } => "is extra: no receipt names it".to_owned(),
         What::Extra { file: false } => "is extra, and not a file".to_owned(),
     }
@@ -86,38 +96,69 @@ fn verdict(report: &Report, to: Terminal) -> String {
         };
         return format!("{} {what}{extra}\n", to.good("✓"));
     }
-    let mut parts = vec![format!(
-        "{intact} of {} as delivered.",
-        count(files, "file")
-    )];
+    let mut parts = Vec::new();
     if !report.refused.is_empty() {
         let receipts = count(report.refused.len() as u64, "receipt");
         parts.push(format!("{receipts} cannot be used."));
     }
+    if !report.receipts.is_empty() {
+        parts.push(format!(
+            "{intact} of {} as delivered.",
+            count(files, "file")
+        ));
+    }
+    let unchecked = report.findings.iter();
+    let unchecked = unchecked.filter(|f| f.what == What::Unchecked).count() as u64;
+    if unchecked > 0 {
+        parts.push(format!("{} cannot be checked.", count(unchecked, "file")));
+    }
     format!("{} {}{extra}\n", to.bad("Not intact:"), parts.join(" "))
+}
+
+/// What there is of the files of runs, thread by thread, and how to say what may go.
+pub(crate) fn stock(view: &GcView, now: Millis, zone: &TimeZone, to: Terminal) -> String {
+    let gc = &view.gc;
+    let all = gc.freed_bytes.saturating_add(gc.bytes_after);
+    let runs = gc.removed_runs.saturating_add(gc.kept_runs);
+    let mut out = format!("The files of {} have {}", count(runs, "run"), size(all));
+    if let Some(oldest) = gc.removed.iter().map(|run| run.changed_at).min() {
+        out.push_str(&format!("; the oldest changed {}", ago(now, oldest, zone)));
+    }
+    out.push_str(".\n");
+    // Of each thread: how many runs, how many bytes, and when the oldest changed.
+    let mut threads: BTreeMap<&AppThreadKey, (u64, u64, Millis)> = BTreeMap::new();
+    for run in &gc.removed {
+        let of = threads
+            .entry(&run.thread_id)
+            .or_insert((0, 0, run.changed_at));
+        *of = (of.0 + 1, of.1 + run.bytes, of.2.min(run.changed_at));
+    }
+    let mut threads: Vec<_> = threads.into_iter().collect();
+    threads.sort_by_key(|(_, (_, bytes, _))| std::cmp::Reverse(*bytes));
+    let rows = threads.iter().map(|(thread, (runs, bytes, oldest))| {
+        let name = view.names.get(*thread);
+        let name = name.map_or(thread.as_str(), String::as_str);
+        let (runs, oldest) = (count(*runs, "run"), ago(now, *oldest, zone));
+        [line(name), runs, size(*bytes), oldest]
+    });
+    out.push_str(&table(&rows.collect::<Vec<_>>()));
+    out.push_str(&staying(view, to));
+    if gc.kept_runs > 0 {
+        let stay = format!("{} stay in any case.", size(gc.bytes_after));
+        out.push_str(&format!("{}\n", to.dim(&stay)));
+    }
+    out.push_str(
+        "Say what may go: --older-than 30d, --keep-bytes 10GB, or both. The settings\n\
+         artifacts.keep_days and artifacts.keep_bytes say it once and for all.\n",
+    );
+    out
 }
 
 /// What went to make room, or would, and what stays.
 pub(crate) fn room(view: &GcView, now: Millis, zone: &TimeZone, to: Terminal) -> String {
     let gc = &view.gc;
-    let mut out = String::new();
-    let rows: Vec<[String; 4]> = gc
-        .removed
-        .iter()
-        .map(|run| row(run, view, now, zone))
-        .collect();
-    let widths: [usize; 4] = std::array::from_fn(|column| {
-        let cells = rows.iter().map(|row| columns(&row[column]));
-        cells.max().unwrap_or(0)
-    });
-    for row in &rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| {
-            let space = " ".repeat(width - columns(cell));
-            format!("{cell}{space}")
-        });
-        let cells: Vec<String> = cells.collect();
-        out.push_str(&format!("  {}\n", cells.join("  ").trim_end()));
-    }
+    let rows = gc.removed.iter().map(|run| row(run, view, now, zone));
+    let mut out = table(&rows.collect::<Vec<_>>());
     let unnamed = gc.removed_runs.saturating_sub(gc.removed.len() as u64);
     if unnamed > 0 {
         out.push_str(&format!("  and those of {}\n", count(unnamed, "more run")));
@@ -132,6 +173,34 @@ pub(crate) fn room(view: &GcView, now: Millis, zone: &TimeZone, to: Terminal) ->
             format!("The files of {runs} went: {freed}. What they were stays on record.\n")
         }
     });
+    out.push_str(&staying(view, to));
+    out.push_str(&to.dim(&format!("{} stay in all.", size(gc.bytes_after))));
+    out.push('\n');
+    out
+}
+
+/// Columns side by side.
+fn table(rows: &[[String; 4]]) -> String {
+    let widths: [usize; 4] = std::array::from_fn(|column| {
+        let cells = rows.iter().map(|row| columns(&row[column]));
+        cells.max().unwrap_or(0)
+    });
+    let mut out = String::new();
+    for row in rows {
+        let cells = row.iter().zip(widths).map(|(cell, width)| {
+            let space = " ".repeat(width - columns(cell));
+            format!("{cell}{space}")
+        });
+        let cells: Vec<String> = cells.collect();
+        out.push_str(&format!("  {}\n", cells.join("  ").trim_end()));
+    }
+    out
+}
+
+/// What stays whatever the rule, and why.
+fn staying(view: &GcView, to: Terminal) -> String {
+    let gc = &view.gc;
+    let mut out = String::new();
     for (why, words) in [
         (KeptFor::Live, "because it goes on"),
         (KeptFor::Held, "because links to them are still good"),
@@ -149,8 +218,6 @@ pub(crate) fn room(view: &GcView, now: Millis, zone: &TimeZone, to: Terminal) ->
         out.push_str(&to.dim(&format!("{folders} not of Threadline's making stay.")));
         out.push('\n');
     }
-    out.push_str(&to.dim(&format!("{} stay in all.", size(gc.bytes_after))));
-    out.push('\n');
     out
 }
 

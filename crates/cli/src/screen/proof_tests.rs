@@ -18,6 +18,7 @@ fn receipt(run: &str, files: u64, intact: u64) -> threadline_artifacts::Checked 
         files,
         bytes: 100,
         intact,
+        on_record: false,
     }
 }
 
@@ -73,6 +74,7 @@ fn every_matter_has_its_words() {
             finding("e", Some("turn-1"), What::Unreadable),
             finding("f", None, What::Extra { file: true }),
             finding("g", None, What::Extra { file: false }),
+            finding("h", None, What::Unchecked),
         ],
         bytes_read: 12,
     };
@@ -85,6 +87,8 @@ fn every_matter_has_its_words() {
     assert_eq!(
         lines,
         [
+            "The receipt cannot be used: it is not in canonical form.",
+            "`threadline sync THREAD` writes it anew.",
             "differs: as many bytes, but others  (run turn-1)",
             "differs: 7 bytes, delivered were 5  (run turn-1)",
             "is missing  (run turn-1)",
@@ -92,9 +96,9 @@ fn every_matter_has_its_words() {
             "cannot be read  (run turn-1)",
             "is extra: no receipt names it",
             "is extra, and not a file",
-            "The receipt cannot be used: it is not in canonical form.",
+            "cannot be checked: the receipt that may name it cannot be used",
             "",
-            "Not intact: 1 of 6 files as delivered. 1 receipt cannot be used. 2 extra files.",
+            "Not intact: 1 receipt cannot be used. 1 of 6 files as delivered. 1 file cannot be checked. 2 extra files.",
             "run turn-1, 0 of 5 files",
             "run turn-2, 1 of 1 file",
         ]
@@ -167,6 +171,23 @@ fn room_says_what_went_and_what_stays() {
     assert_eq!(
         lines(&view)[3],
         "The files of 3 runs would go: 7.5 kB. Nothing was touched."
+    );
+    let text = stock(&view, now, &TimeZone::UTC, Terminal::PLAIN);
+    let lines_of_stock: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines_of_stock,
+        [
+            "The files of 6 runs have 18 kB; the oldest changed 2023-10-05.",
+            "  river-report  1 run  2.5 kB  2023-10-05",
+            "  draft:2       1 run  2.5 kB  2023-10-05",
+            "The files of 1 run stay because it goes on.",
+            "The files of 1 run stay because links to them are still good.",
+            "The files of 1 run stay because they changed within the last day.",
+            "1 folder not of Threadline's making stay.",
+            "10 kB stay in any case.",
+            "Say what may go: --older-than 30d, --keep-bytes 10GB, or both. The settings",
+            "artifacts.keep_days and artifacts.keep_bytes say it once and for all.",
+        ]
     );
     view.gc = Gc::default();
     assert_eq!(lines(&view), ["Nothing went.", "0 B stay in all."]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadline_app::api::{AppEvent, FileProgress, ThreadView};
+use threadline_app::api::{AppEvent, Away, FileProgress, ThreadView};
 use threadline_contract::{
     Millis, Progress, Question, QuestionId, QuestionState, QueuePlace, RequestId, RunId, RunStatus,
     SessionUpdate, Stage, Step, StepState,
@@ -22,6 +22,8 @@ pub(crate) enum Say {
     Withdrawn,
     /// Something a person should read.
     Note(String),
+    /// The bridge cannot be heard, and is tried again.
+    Away(Away),
     /// A person is asked.
     Asked(Box<Question>),
     /// A question ended, here or elsewhere.
@@ -138,7 +140,7 @@ impl Story {
             && self.away != Some(away.since_ms)
         {
             self.away = Some(away.since_ms);
-            out.push(Say::Note(format!("{} Trying again.", away.message)));
+            out.push(Say::Away(away.clone()));
         }
         if ours {
             self.began = true;

@@ -288,20 +288,20 @@ fn words_that_are_withdrawn_are_told_only_if_they_were_said() {
 fn a_bridge_that_is_away_is_told_once_each_time() {
     let mut story = Story::new(Which::Current, view(running(Some("r1"))));
     story.hear(seen(running(Some("r1"))));
+    let gone = |since| Away {
+        code: ResultCode::Code(Code::ConnectFailed),
+        message: "The bridge cannot be reached.".into(),
+        since_ms: Millis(since),
+        gives_up_at_ms: Millis(since + 120_000),
+    };
     let away = |since| {
         let mut view = view(running(Some("r1")));
-        view.away = Some(Away {
-            code: ResultCode::Code(Code::ConnectFailed),
-            message: "The bridge cannot be reached.".into(),
-            since_ms: Millis(since),
-            gives_up_at_ms: Millis(since + 120_000),
-        });
+        view.away = Some(gone(since));
         AppEvent::Thread(Box::new(view))
     };
-    let told = Say::Note("The bridge cannot be reached. Trying again.".into());
-    assert_eq!(story.hear(away(5)), std::slice::from_ref(&told));
+    assert_eq!(story.hear(away(5)), [Say::Away(gone(5))]);
     assert_eq!(story.hear(away(5)), []);
     assert_eq!(story.hear(seen(running(Some("r1")))), []);
-    assert_eq!(story.hear(away(9)), [told]);
+    assert_eq!(story.hear(away(9)), [Say::Away(gone(9))]);
     assert!(story.is_away());
 }

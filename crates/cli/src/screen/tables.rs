@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use threadline_app::api::{AskedQuestion, Summary, ThreadView};
+use threadline_app::api::{AskedQuestion, Away, Summary, ThreadView};
 use threadline_contract::{
     Millis, Question, QuestionState, RunId,
     thread::{ContextState, Lifecycle, Message, Role},
@@ -12,7 +12,7 @@ use threadline_contract::{
 use super::{
     Terminal,
     ending::{Given, summary},
-    words::{ago, clean, columns, count, fit, line, quoted, short, size, standing, turn},
+    words::{ago, clean, clock, columns, count, fit, line, quoted, short, size, standing, turn},
     wrap::{hanging, wrap},
 };
 
@@ -29,6 +29,7 @@ pub(crate) fn threads(list: &[Summary], now: Millis, zone: &TimeZone, to: Termin
                 t.last_result_code,
                 t.last_artifact_sync_status,
                 t.open_questions > 0,
+                t.away,
             );
             let files = match t.files {
                 0 => String::new(),
@@ -91,6 +92,7 @@ pub(crate) fn thread(
         t.lifecycle_state.last_result_code,
         t.context_state.last_artifact_sync_status,
         !view.questions.is_empty(),
+        is_away(view),
     );
     let mut facts = Vec::new();
     if t.lifecycle_state.status == Lifecycle::Archived {
@@ -115,6 +117,9 @@ pub(crate) fn thread(
             to.path(folder, home)
         ));
     }
+    if let Some(away) = &view.away {
+        out.push_str(&format!("{}\n", to.warn(&trying(away, zone))));
+    }
     out.push_str(&transcript(&t.context_state, now, zone, to));
     for question in &view.questions {
         out.push_str(&format!(
@@ -126,6 +131,23 @@ pub(crate) fn thread(
     out.push('\n');
     out.push_str(&summary(view, &Given::default(), to, home));
     out
+}
+
+/// Whether the bridge has not said yet that it has the run, or cannot be heard.
+pub(crate) fn is_away(view: &ThreadView) -> bool {
+    let task = view.thread.context_state.task_association.as_ref();
+    view.away.is_some()
+        || view.thread.lifecycle_state.status == Lifecycle::Running
+            && task.is_some_and(|t| t.run_id.is_none())
+}
+
+/// Why a bridge cannot be heard, and until when it is tried.
+pub(crate) fn trying(away: &Away, zone: &TimeZone) -> String {
+    format!(
+        "{} It is tried again until {}.",
+        line(&away.message),
+        clock(away.gives_up_at_ms, zone)
+    )
 }
 
 /// What was said, turn by turn: what the user asked for, what the run asked back, what it answered. A

@@ -139,6 +139,23 @@ pub(crate) fn ago(now: Millis, then: Millis, zone: &TimeZone) -> String {
     }
 }
 
+/// A sentence of its own: with a capital letter, and a full stop.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
+}
+
+/// The time of day.
+pub(crate) fn clock(at: Millis, zone: &TimeZone) -> String {
+    match Timestamp::from_millisecond(at.0) {
+        Ok(at) => at.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string(),
+        Err(_) => "the end of time".into(),
+    }
+}
+
 /// A path with the home folder as `~`.
 pub(crate) fn short_path(path: &str, home: Option<&str>) -> String {
     match home.map(|home| path.strip_prefix(home.trim_end_matches('/'))) {
@@ -167,7 +184,7 @@ pub(crate) const fn reason(reason: OmitReason) -> &'static str {
     match reason {
         OmitReason::Symlink => "a symbolic link; links are never followed",
         OmitReason::SpecialFile => "not a regular file",
-        OmitReason::HardLink => "a hard link to a file of another user",
+        OmitReason::HardLink => "a hard link to a file outside the run's folders",
         OmitReason::NameNotUtf8 => "its name is not text",
         OmitReason::TooLarge => "too large",
         OmitReason::TooDeep => "too many folders deep",
@@ -204,9 +221,11 @@ pub(crate) fn standing(
     result: Option<ResultCode>,
     sync: Option<SyncStatus>,
     asks: bool,
+    away: bool,
 ) -> &'static str {
     match (lifecycle, result) {
         _ if asks => "asks you",
+        (Lifecycle::Running, _) if away => "waiting for its bridge",
         (Lifecycle::Running, _) => "running",
         (Lifecycle::Queued, _) => "waiting",
         (Lifecycle::Ready | Lifecycle::Archived, Some(ResultCode::Success)) => match sync {

@@ -133,7 +133,6 @@ fn what_cannot_be_is_said_before_anything_runs() {
         (&["run", "x", "--expect", "/abs"], "INVALID_REQUEST"),
         (&["run", "x", "--expect", "["], "INVALID_REQUEST"),
         (&["run", "x", "--bridge", "ftp://b"], "CONFIG_INVALID"),
-        (&["delete", "x"], "INVALID_REQUEST"),
     ] {
         let said = world.run(words).ended(2);
         assert!(
@@ -147,6 +146,35 @@ fn what_cannot_be_is_said_before_anything_runs() {
     world.run(&["run", "x", "--detach", "--out", "d"]).ended(2);
     let said = world.run(&["run", "x", "--thread", "moon"]).ended(7);
     assert!(said.err.contains("[THREAD_NOT_FOUND]"), "{said:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_path_is_said_and_nothing_else() {
+    let world = World::new();
+    fs::write(world.home().join("a.txt"), "text").unwrap();
+    for (words, says) in [
+        (
+            &["run", "x", "--in", "nosuch"][..],
+            "--in: nosuch cannot be worked in: it does not exist. Choose a folder that is there, or make it first. [WORKDIR_NOT_ALLOWED]",
+        ),
+        (
+            &["run", "x", "--in", "a.txt"],
+            "--in: a.txt cannot be worked in: it is a file. Choose a folder; --attach sends a file along. [WORKDIR_NOT_ALLOWED]",
+        ),
+        (
+            &["run", "x", "--expect", "reports/"],
+            "--expect: `reports/` names a folder, and files are delivered. Name those: 'reports/**' [INVALID_REQUEST]",
+        ),
+    ] {
+        let said = world.run(words).ended(2);
+        assert_eq!(said.err, format!("error: {says}\n"));
+    }
+    let said = world.run(&["run", "x", "--out", "/proc/x"]);
+    assert!(
+        said.err
+            .starts_with("error: --out: the folder /proc/x cannot be made or opened ("),
+        "{said:?}"
+    );
 }
 
 #[test]

@@ -184,11 +184,23 @@ fn what_must_come_back_decides() {
         .run(&["run", "hello", "--expect", "report.pdf"])
         .ended(3);
     assert!(said.err.contains("report.pdf"), "it is named: {said:?}");
+    let left = "– notes.md  not taken: the run did not succeed, so it is not final\n";
+    assert!(said.out.contains(left), "so is what was made: {said:?}");
     let lines = world
         .run(&["run", "hello", "--expect", "report.pdf", "--json"])
         .ended(3)
         .lines();
-    assert_eq!(lines.last().unwrap()["data"]["exitCode"], 3);
+    let end = &lines.last().unwrap()["data"];
+    assert_eq!(end["exitCode"], 3);
+    assert_eq!(
+        end["missing"],
+        json!([{"deliverable": {"glob": "report.pdf"}, "found": 0}])
+    );
+    let omitted: Vec<&Value> = end["omitted"].as_array().unwrap().iter().collect();
+    assert!(
+        omitted.contains(&&json!({"path": "notes.md", "reason": "run_failed"})),
+        "{end}"
+    );
 }
 
 #[test]

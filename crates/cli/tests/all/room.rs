@@ -28,6 +28,11 @@ fn nothing_goes_without_a_rule_and_nothing_that_links_lead_to() {
     world.run(&["run", "hello"]).ended(0);
     let said = world.run(&["artifacts", "gc"]).ended(2);
     assert!(said.err.contains("--older-than 30d"), "{said:?}");
+    let said = world.run(&["artifacts", "gc", "--dry-run"]).ended(0).out;
+    assert!(
+        said.starts_with("The files of 1 run have ") && said.contains("artifacts.keep_days"),
+        "{said}"
+    );
     for bad in [["--older-than", "30"], ["--keep-bytes", "much"]] {
         world.run(&["artifacts", "gc", bad[0], bad[1]]).ended(2);
     }

@@ -22,13 +22,21 @@ fn a_thread_is_put_away_brought_back_and_removed() {
         "{line}"
     );
 
-    let said = world.run(&["delete", &name, "--yes"]).ended(2);
-    assert_eq!(
-        said.err,
-        format!(
-            "error: {name} is not archived, and only archived threads are deleted. Archive it first: threadline archive {name} [INVALID_REQUEST]\n"
-        )
-    );
+    for yes in [&[][..], &["--yes"]] {
+        let said = world.run(&[&["delete", &name], yes].concat()).ended(8);
+        assert_eq!(
+            said.err,
+            format!(
+                "error: {name} is not archived, and only archived threads are deleted. Archive it first: threadline archive {name} [CONFLICT]\n"
+            )
+        );
+    }
+    for (words, found) in [
+        (&["threads", "HELL", "ello"][..], line),
+        (&["threads", "moon"], "No thread with moon.\n".to_owned()),
+    ] {
+        assert_eq!(world.run(words).ended(0).out, found);
+    }
     let said = world.run(&["restore", &name]).ended(0).out;
     assert_eq!(
         said,
@@ -74,6 +82,13 @@ fn a_thread_is_put_away_brought_back_and_removed() {
         .unwrap()
         .to_owned();
     assert!(fs::exists(&folder).unwrap());
+    let said = world.run(&["delete", &name]).ended(2);
+    assert!(
+        said.err
+            .contains(&format!("threadline delete {name} --yes")),
+        "{said:?}"
+    );
+    assert!(fs::exists(&folder).unwrap(), "nothing goes unasked");
     let said = world.run(&["delete", &name, "--yes"]).ended(0).out;
     assert_eq!(said, format!("{name} is gone, and with it {folder}.\n"));
     assert!(!fs::exists(&folder).unwrap());

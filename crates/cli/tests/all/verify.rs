@@ -155,6 +155,7 @@ fn every_damage_is_named_and_nothing_else() {
     let missing = json!({"path": "notes.md", "runId": run, "what": "missing"});
     let not_a_file = json!([{"path": "notes.md", "runId": run, "what": "not_a_file"}]);
     let extra = |path: &str| json!({"path": path, "what": "extra", "file": true});
+    let unchecked = |path: &str| json!({"path": path, "what": "unchecked"});
 
     // 1 a changed byte, 2 truncated, 3 grown, 4 missing
     let (said, report) = delivered.damaged(|at| fs::write(at.join("notes.md"), &flipped).unwrap());
@@ -228,7 +229,7 @@ fn every_damage_is_named_and_nothing_else() {
             "path": delivered.receipt(), "code": "RECEIPT_INVALID",
             "why": "The receipt cannot be used: its digest does not fit: it was damaged or changed.",
         }],
-        "findings": [extra("notes.md"), extra("words.csv"), extra("words.svg")],
+        "findings": [unchecked("notes.md"), unchecked("words.csv"), unchecked("words.svg")],
     });
     assert_eq!((said.code, report), (Some(6), want));
 }
@@ -293,6 +294,14 @@ fn what_a_later_run_replaced_is_still_proven() {
     assert_eq!(
         said["findings"],
         json!([{"path": "notes.md", "runId": delivered.run, "what": "missing"}])
+    );
+    let said = world.run(&["verify", name, "--run", "turn-x"]).ended(7);
+    assert!(
+        said.err.contains(&format!(
+            "here is no receipt of run turn-x; there are: {}",
+            delivered.run
+        )),
+        "{said:?}"
     );
     let newest = world.thread(name)["thread"]["contextState"]["taskAssociation"]["runId"].clone();
     world

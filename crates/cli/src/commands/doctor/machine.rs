@@ -15,7 +15,7 @@ use crate::{
     client::answers,
     commands::Context,
     config::Config,
-    owner::{Mode, Owner, Places, VERSION, is_stopped, stopped, token},
+    owner::{Mode, Owner, Places, is_stopped, stopped, token},
     screen::words,
 };
 
@@ -200,7 +200,11 @@ fn on_disk(path: &str) -> u64 {
     parts.iter().flatten().map(std::fs::Metadata::len).sum()
 }
 
-pub(super) async fn owner_state(owner: &Result<Owner, Fault>, places: &Places) -> Check {
+pub(super) async fn owner_state(
+    owner: &Result<Owner, Fault>,
+    places: &Places,
+    config: &Config,
+) -> Check {
     let what = "background process";
     let silent = match owner {
         Ok(Owner::Ready(state)) if is_stopped(state.pid) => Some(stopped(state.pid)),
@@ -236,14 +240,20 @@ pub(super) async fn owner_state(owner: &Result<Owner, Fault>, places: &Places) -
                 "process {} ({how}), at {}, started {started}",
                 state.pid, state.url
             );
-            match state.version == VERSION {
+            let token = token::read(places).ok().flatten().unwrap_or_default();
+            let other = state.outdated(config, &token);
+            let advice = match state.mode {
+                Mode::Background => {
+                    "It makes room for one with these settings as soon as it has nothing to do; `threadline stop` ends it now."
+                }
+                Mode::Up | Mode::Serve => "What is set here takes effect when it is started again.",
+            };
+            match other.is_empty() {
                 true => Check::ok(what, found),
                 false => Check::warn(
                     what,
-                    format!("{found}, version {}", state.version),
-                    format!(
-                        "This is version {VERSION}. `threadline stop` lets the next command start it."
-                    ),
+                    format!("{found}, with another {}", other.join(", ")),
+                    advice,
                 ),
             }
         }

@@ -94,7 +94,7 @@ pub(super) async fn doctor(context: &Context) -> Result<Exit, Fault> {
         checks.push(token_file(&places));
         let owner = look(&places);
         checks.push(database(config, &places, &owner).await);
-        let state = owner_state(&owner, &places).await;
+        let state = owner_state(&owner, &places, config).await;
         let answers = state.health != Health::Bad;
         checks.push(state);
         checks.extend(leftovers(&places, &owner));
@@ -148,7 +148,8 @@ fn told(checks: &[Check], to: Terminal) -> String {
 
 /// What only the owner knows; one is started if there is none.
 async fn asked(context: &Context) -> Vec<Check> {
-    let client = match context.client_for(Matters::Everything).await {
+    // In what a running one differs was said already.
+    let client = match context.client_for(Matters::Nothing).await {
         Ok(client) => client,
         Err(fault) => return vec![Check::fault("start", &fault)],
     };
