@@ -5,7 +5,12 @@
     reason = "a test that cannot go on should say where"
 )]
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
@@ -33,6 +38,18 @@ impl Drop for SmallDisk {
     }
 }
 
+/// Takes all the room that is left.
+fn fill(path: &Path) -> PathBuf {
+    let mut block = 1 << 20;
+    let mut file = fs::File::create(path).unwrap();
+    while block > 0 {
+        if std::io::Write::write_all(&mut file, &vec![1; block]).is_err() {
+            block /= 2;
+        }
+    }
+    path.to_owned()
+}
+
 #[tokio::test]
 async fn a_full_disk_is_said_and_survived() {
     let mut world = World::new();
@@ -46,15 +63,7 @@ async fn a_full_disk_is_said_and_survived() {
         .await;
     assert_eq!(world.ended("draft:1").await["status"], json!("completed"));
 
-    let filler = world.data().join("filler");
-    let mut block = 1 << 20;
-    let mut file = fs::File::create(&filler).unwrap();
-    while block > 0 {
-        if std::io::Write::write_all(&mut file, &vec![1; block]).is_err() {
-            block /= 2;
-        }
-    }
-    drop(file);
+    let filler = fill(&world.data().join("filler"));
     let refused = world
         .rpc("session.start", World::turn("draft:2", "meanwhile"))
         .await;
@@ -80,4 +89,34 @@ async fn a_full_disk_is_said_and_survived() {
     world.kill();
     world.start().await;
     assert_eq!(world.ended("draft:2").await["artifacts"]["total"], json!(3));
+}
+
+/// The log lies on the same disk, so its lines fail, too; and the lease of the run lapses meanwhile.
+#[tokio::test]
+async fn a_run_goes_on_when_a_disk_that_was_full_for_long_has_room() {
+    let mut world = World::new();
+    let Some(_disk) = SmallDisk::at(world.path().to_owned()) else {
+        println!("skipped: only root can mount a small disk");
+        return;
+    };
+    world.set("THREADLINE_BUILTIN_DEMO_PAUSE_MS", "300");
+    world.start().await;
+    world
+        .rpc("session.start", World::turn("draft:1", "fill during"))
+        .await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    let filler = fill(&world.path().join("filler"));
+    // Longer than a lease, and than it takes the log to use up its last page.
+    tokio::time::sleep(Duration::from_secs(35)).await;
+    fs::remove_file(&filler).unwrap();
+    let ended = world.ended("draft:1").await;
+    let text = ended["message"].as_str().unwrap_or_default();
+    assert!(
+        ended["status"] == json!("completed") || text.contains("disk is full"),
+        "{ended:#}"
+    );
+    world
+        .rpc("session.start", World::turn("draft:2", "after"))
+        .await;
+    assert_eq!(world.ended("draft:2").await["status"], json!("completed"));
 }

@@ -9,13 +9,20 @@ use std::{
 
 use threadline_artifacts::KeyRing;
 use threadline_contract::{Code, Fault, Millis, RunId, RuntimeId};
-use threadline_runtimes::Runtime;
-use threadline_store::{Lease, Run, Store, Takeover};
+use threadline_runtimes::{Registry, RunRef, Runtime};
+use threadline_store::{Dialect, Lease, Run, Store, Takeover};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{error, info, warn};
 
-use crate::{Keep, capabilities::Remembered, links, room::Making, run::Driver};
+use crate::{
+    Keep,
+    capabilities::Remembered,
+    claim::{Claim, GONE_AFTER, Look, claim},
+    links,
+    room::Making,
+    run::{Driver, patience::Patience},
+};
 
 /// What the engine is told by its operator.
 #[derive(Clone, Debug)]
@@ -145,12 +152,17 @@ impl Engine {
 
     /// Drives a run whose lease this node has.
     pub(crate) fn drive(&self, lease: Lease, local: bool) {
+        self.drive_as(lease, local, None);
+    }
+
+    /// Drives a run, or ends it as lost for this reason.
+    fn drive_as(&self, lease: Lease, local: bool, lost: Option<String>) {
         let run = lease.run.clone();
         self.leases().insert(run.clone(), lease.clone());
         let engine = self.clone();
         self.0.tasks.spawn(async move {
-            Driver::drive(&engine, lease).await;
-            let held = engine.leases().remove(&run);
+            engine.drive_whatever_comes(&lease, lost).await;
+            let held = engine.let_go(&lease);
             // A lease on a run that only this node can go on with is kept over a stop.
             if let Some(lease) = held.filter(|_| !(local && engine.stopping().is_cancelled()))
                 && let Err(e) = engine.0.store.release_lease(&lease).await
@@ -158,6 +170,33 @@ impl Engine {
                 warn!(run.id = %run, error = %e, "Lease of run {run} was not released; it will expire");
             }
         });
+    }
+
+    /// A driver that breaks must not take its run with it: the lease would be renewed for ever and
+    /// nobody would drive.
+    async fn drive_whatever_comes(&self, lease: &Lease, lost: Option<String>) {
+        let mut patience = Patience::new(1000, 30);
+        loop {
+            let (engine, lease, lost) = (self.clone(), lease.clone(), lost.clone());
+            let run = lease.run.clone();
+            let driver = tokio::spawn(async move { Driver::drive(&engine, lease, lost).await });
+            let Err(e) = driver.await else { return };
+            error!(run.id = %run, error = %e, "The driver of run {run} broke and is started again");
+            if patience.wait(self).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Forgets a lease, unless the run has another one by now.
+    fn let_go(&self, lease: &Lease) -> Option<Lease> {
+        let mut leases = self.leases();
+        let ours = leases.get(&lease.run).is_some_and(|held| held == lease);
+        if ours {
+            leases.remove(&lease.run)
+        } else {
+            None
+        }
     }
 
     async fn take_up_open_runs(&self) -> Result<(), Fault> {
@@ -185,22 +224,40 @@ impl Engine {
         let Some(lane) = self.lane(&run.runtime) else {
             return Ok(());
         };
-        let (node, local) = (&self.0.config.node, lane.runtime.is_local());
-        let takeover = match &run.lease_owner {
-            Some(owner) if owner == node => Takeover::Always,
-            // Its files and its record lie on that node's host.
-            Some(_) if local => return Ok(()),
-            Some(_) | None => Takeover::IfExpired,
+        let (node, local, now) = (&self.0.config.node, lane.runtime.is_local(), Millis::now());
+        let look = Look {
+            owner: run.lease_owner.as_deref(),
+            until: run.lease_until,
+            node,
+            // Its writer numbers events in memory: there is no second owner of it.
+            sole: self.0.store.dialect() == Dialect::Sqlite,
+            local,
+            now,
+        };
+        let (takeover, lost) = match claim(look) {
+            Claim::Take(takeover) => (takeover, None),
+            Claim::Leave => return Ok(()),
+            may @ (Claim::IfKnown | Claim::IfKnownElseLost) => {
+                let run = RunRef {
+                    session: run.session_key.clone(),
+                    run: run.id.clone(),
+                };
+                match lane.runtime.ask_registry(&run).await? {
+                    Registry::Running | Registry::Ended(_) => (Takeover::IfExpired, None),
+                    Registry::NoRecord if may == Claim::IfKnown => return Ok(()),
+                    Registry::NoRecord => (Takeover::IfExpired, Some(node_is_gone())),
+                }
+            }
         };
         let ttl = self.0.config.lease_ttl.as_millis() as i64;
         let taken = self
             .0
             .store
-            .acquire_lease(&run.id, node, Millis::now(), ttl, takeover)
+            .acquire_lease(&run.id, node, now, ttl, takeover)
             .await?;
         if let Some(lease) = taken {
             info!(run.id = %run.id, phase = run.phase.as_str(), "Taking up run {} in phase {}", run.id, run.phase.as_str());
-            self.drive(lease, local);
+            self.drive_as(lease, local, lost);
         }
         Ok(())
     }
@@ -215,31 +272,39 @@ impl Engine {
             .await
             .is_some()
         {
-            let held: Vec<Lease> = self.leases().values().cloned().collect();
-            let until = Millis::now().plus(self.0.config.lease_ttl.as_millis() as i64);
-            match self
-                .0
-                .store
-                .renew_leases(&self.0.config.node, &held, until)
-                .await
-            {
-                Ok(lost) => {
-                    for run in lost {
-                        warn!(run.id = %run, "Lease of run {run} went to another node");
-                        self.leases().remove(&run);
-                    }
+            // Apart, so that nothing that breaks in it ends the keeping of leases.
+            let engine = self.clone();
+            let round = tokio::spawn(async move { engine.look_after_leases().await });
+            if let Err(e) = round.await {
+                error!(error = %e, "Looking after leases broke; trying again");
+            }
+        }
+    }
+
+    async fn look_after_leases(&self) {
+        let held: Vec<Lease> = self.leases().values().cloned().collect();
+        let until = Millis::now().plus(self.0.config.lease_ttl.as_millis() as i64);
+        let renewed = self.0.store.renew_leases(&self.0.config.node, &held, until);
+        match renewed.await {
+            Ok(lost) => {
+                for lease in held.iter().filter(|held| lost.contains(&held.run)) {
+                    warn!(run.id = %lease.run, "Lease of run {} went to another node", lease.run);
+                    self.let_go(lease);
                 }
-                Err(e) => error!(error = %e, "Leases could not be renewed; trying again"),
             }
-            if let Err(e) = self.take_up_orphans().await {
-                error!(error = %e, "Runs of other nodes could not be looked for; trying again");
-            }
+            Err(e) => error!(error = %e, "Leases could not be renewed; trying again"),
+        }
+        if let Err(e) = self.take_up_orphans().await {
+            error!(error = %e, "Runs of other nodes could not be looked for; trying again");
         }
     }
 
     async fn take_up_orphans(&self) -> Result<(), Fault> {
         for run in self.0.store.claimable_runs(Millis::now(), 200).await? {
-            self.take_up(&run).await?;
+            // One that cannot be taken up must not stand in the way of the others.
+            if let Err(fault) = self.take_up(&run).await {
+                error!(run.id = %run.id, code = %fault.code, "Run {} cannot be taken up yet: {}", run.id, fault.message);
+            }
         }
         Ok(())
     }
@@ -257,4 +322,12 @@ impl Engine {
             )
         })
     }
+}
+
+fn node_is_gone() -> String {
+    format!(
+        "The machine that ran this turn has been away for {} minutes, and the run's record is there. \
+         What it did until then is in its work folder on that machine.",
+        GONE_AFTER.as_secs() / 60
+    )
 }

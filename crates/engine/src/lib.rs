@@ -6,6 +6,7 @@
 
 mod attachments;
 mod capabilities;
+mod claim;
 mod engine;
 mod feed;
 mod links;

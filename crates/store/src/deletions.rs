@@ -46,20 +46,22 @@ impl Store {
         .await
     }
 
-    /// What a node was asked to delete and has not finished.
-    pub async fn deletions(&self, node: &str) -> Result<Vec<Deletion>> {
-        let rows: Vec<(String, String)> = read!(self, |db| sqlx::query_as(sql::DELETIONS)
-            .bind(node)
+    /// What a node, or anybody, was asked to delete and has not finished.
+    pub async fn deletions(&self, node: Option<&str>) -> Result<Vec<Deletion>> {
+        let rows: Vec<(String, String, String)> = read!(self, |db| sqlx::query_as(sql::DELETIONS)
             .fetch_all(db)
             .await)?;
-        let deletion = |(account, thread): (String, String)| {
+        let deletion = |(account, thread, node): (String, String, String)| {
             Ok(Deletion {
                 account: json::id("deletions.account", &account)?,
                 thread: json::id("deletions.thread", &thread)?,
-                node: node.to_owned(),
+                node,
             })
         };
-        rows.into_iter().map(deletion).collect()
+        rows.into_iter()
+            .filter(|(.., asked)| node.is_none_or(|node| node == asked))
+            .map(deletion)
+            .collect()
     }
 
     /// Removes everything of a thread, and the wish with it. Its runs must be closed; `Conflict` when

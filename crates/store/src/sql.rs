@@ -156,7 +156,7 @@ common {
     ASK_DELETION = "insert into deletions (account, thread, node, asked_at) values ($1, $2, $3, $4) on conflict do nothing";
     DELETION = "select 1 from deletions where account = $1 and thread = $2";
     // The wishes that are under way are few.
-    DELETIONS = "select account, thread from deletions where node = $1 order by asked_at";
+    DELETIONS = "select account, thread, node from deletions order by asked_at";
     OPEN_RUN_OF_THREAD = "select 1 from runs where account = $1 and thread = $2 and phase <> 'closed' limit 1";
     DELETE_EVENTS = "delete from events where stream = $1 and seq in (select seq from events where stream = $1 order by seq limit $2)";
     DELETE_ARTIFACTS = "delete from artifacts where run in (select id from runs where account = $1 and thread = $2)";

@@ -17,7 +17,7 @@ use threadline_store::{Store, StoreConfig};
 use threadline_web::{Mint, Serving, Web};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::{
     Mode, Places, State, VERSION, listen, log,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use threadline_contract::{Code, Fault};
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing_subscriber::{EnvFilter, filter::LevelFilter, fmt};
 
 use super::{Mode, Places};
 use crate::config::{Log, LogFormat};
@@ -20,15 +20,12 @@ const LARGEST: u64 = 8 << 20;
 
 /// Starts logging. Once per process.
 pub(crate) fn start(log: &Log, mode: Mode, places: &Places) -> Result<(), Fault> {
-    let wrong = |e: &dyn std::fmt::Display| {
-        Fault::new(
-            Code::ConfigInvalid,
-            format!("The log cannot be written: {e}."),
-        )
-    };
     let filter = EnvFilter::try_new(&log.filter).map_err(|e| wrong(&e))?;
     let colors = mode == Mode::Serve && crate::screen::Terminal::stderr().color;
     let builder = fmt().with_env_filter(filter).with_ansi(colors);
+    // A full disk takes the log's lines, too. Complaining about that on standard error would panic
+    // where that is the same file, and whoever wanted to log would end in the middle of its work.
+    let builder = builder.log_internal_errors(false);
     let started = match (mode, log.format) {
         // Whoever started a background owner has given it the log file.
         (Mode::Serve | Mode::Background, LogFormat::Text) => {
@@ -53,8 +50,22 @@ pub(crate) fn start(log: &Log, mode: Mode, places: &Places) -> Result<(), Fault>
 
 /// Starts logging for a process that is not an owner.
 pub(crate) fn to_stderr(log: &Log) -> Result<(), Fault> {
+    if let (Ok(level), LogFormat::Text) = (log.filter.parse::<LevelFilter>(), log.format) {
+        // What most have set takes far less memory than a filter for each part.
+        let plain = fmt().with_max_level(level).with_ansi(false);
+        let plain = plain.log_internal_errors(false);
+        let plain = plain.with_writer(io::stderr).try_init();
+        return plain.map_err(|e| wrong(&e));
+    }
     // Only `up` has a file.
     start(log, Mode::Serve, &Places::new(Path::new("")))
+}
+
+fn wrong(e: &dyn std::fmt::Display) -> Fault {
+    Fault::new(
+        Code::ConfigInvalid,
+        format!("The log cannot be written: {e}."),
+    )
 }
 
 /// Opens the log file, to add to it.

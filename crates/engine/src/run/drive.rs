@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use threadline_contract::{Code, Fault, Millis, RunId, SessionUpdate, UpdateKind};
+use threadline_contract::{Code, Fault, Millis, RunId, RunStatus, SessionUpdate, UpdateKind};
 use threadline_runtimes::{End, Places, Runtime, TurnPlan};
 use threadline_store::{
     Lease, NewEvent, Phase, Run, RunChange, StoreError, StreamId, Subscription,
@@ -59,12 +59,17 @@ pub(crate) struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     /// Drives a run to its close, trying again with growing pauses when something breaks.
-    pub(crate) async fn drive(engine: &'a Engine, lease: Lease) {
+    /// With a reason why the run is lost, it only ends it.
+    pub(crate) async fn drive(engine: &'a Engine, lease: Lease, lost: Option<String>) {
         let run = lease.run.clone();
-        let mut patience = Patience::new(200, 30);
+        // Trying costs little, and whoever made room on the disk looks at once whether it helped.
+        let mut patience = Patience::new(200, 5);
         loop {
             let outcome = match Self::open(engine, lease.clone()).await {
-                Ok(mut driver) => driver.advance().await,
+                Ok(mut driver) => match &lost {
+                    Some(why) => driver.give_up(why).await,
+                    None => driver.advance().await,
+                },
                 Err(halt) => Err(halt),
             };
             let halt = match outcome {
@@ -105,6 +110,19 @@ impl<'a> Driver<'a> {
             end: None,
             places: None,
         })
+    }
+
+    /// Ends a run whose registry cannot be asked any more.
+    async fn give_up(&mut self, why: &str) -> Result<(), Halt> {
+        match self.run.phase {
+            Phase::Queued | Phase::Preparing | Phase::Starting => {
+                self.never_ran(RunStatus::Failed, Some(Code::RunLost), why)
+                    .await?;
+            }
+            Phase::Running => self.ended(End::failed(Code::RunLost, why)).await?,
+            Phase::Collecting | Phase::Closed => {}
+        }
+        self.advance().await
     }
 
     async fn advance(&mut self) -> Result<(), Halt> {

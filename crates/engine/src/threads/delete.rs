@@ -4,7 +4,7 @@
 //! deletion that a crash cut short is finished at the next start.
 
 use threadline_contract::{AppThreadKey, Fault, Millis, RunId, method::SessionDeleted};
-use threadline_store::{Deletion, Phase, Run};
+use threadline_store::{Deletion, Dialect, Phase, Run};
 use tracing::{info, warn};
 
 use crate::{Caller, Engine, attachments, run::patience::Patience};
@@ -52,7 +52,11 @@ impl Engine {
 
     /// Goes on with the deletions that were under way.
     pub(crate) async fn take_up_deletions(&self) -> Result<(), Fault> {
-        for deletion in self.0.store.deletions(&self.0.config.node).await? {
+        // Of those that share a database, the node that was asked has the files. A database of one
+        // owner is ours alone, whatever name this node had then.
+        let sole = self.0.store.dialect() == Dialect::Sqlite;
+        let node = (!sole).then_some(self.0.config.node.as_str());
+        for deletion in self.0.store.deletions(node).await? {
             info!(thread = %deletion.thread, "Going on with the deletion of thread {}", deletion.thread);
             let engine = self.clone();
             self.0
