@@ -3,17 +3,17 @@
 mod attachments;
 mod room;
 
-use std::{path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use threadline_artifacts::{
-    ArtifactIdentity, ChangeKind, CollectOptions, Error, Evidence, Omissions, Reader, WorkFolder,
-    Workspace,
+    ArtifactIdentity, ChangeKind, CollectOptions, Collected, Error, Evidence, Omissions, Reader,
+    WorkFolder, Workspace,
 };
 use threadline_contract::{
     Artifact, Code, EmptyReason, Fault, OmitReason, Omitted, SessionKey, Sha256,
 };
-use threadline_files::{Access, atomic};
+use threadline_files::{Access, Reason, atomic};
 use tokio::task::spawn_blocking;
 
 use crate::{Body, End, Identity, Manifest, Pending, Places, ReadAt, TurnPlan};
@@ -110,27 +110,50 @@ fn prepare(workspace: &Workspace, plan: &TurnPlan) -> Result<Places, Fault> {
 
 fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest, Fault> {
     let evidence = Evidence {
-        written: end.wrote,
+        written: end.wrote.clone(),
         deliverables: plan.deliverables.clone(),
     };
     let options = CollectOptions::default();
     let folder = folder_of(plan);
-    let collected = workspace.collect(&plan.session, &plan.run, &folder, &evidence, &options)?;
+    let take = || workspace.collect(&plan.session, &plan.run, &folder, &evidence, &options);
+    let collected = match take() {
+        // Somebody took the work folder away: an empty one has as little in it.
+        Err(Error::Files(e)) if e.reason() == Reason::NotFound => {
+            workspace.prepare(&plan.session, &plan.run)?;
+            take()
+        }
+        taken => taken,
+    };
+    let collected = match collected {
+        // A link or a file lies there now. What is already in the scope is still delivered.
+        Err(e @ (Error::Escapes { .. } | Error::NoWorkFolder { .. })) => {
+            tracing::warn!(run.id = %plan.run, "Run {} has no work folder any more: {e}", plan.run);
+            Collected::default()
+        }
+        other => other?,
+    };
     let export = workspace.manifest(&plan.session, &plan.run)?;
     for warning in collected.warnings.iter().chain(&export.warnings) {
         tracing::warn!(run.id = %plan.run, "Run {}: {warning}", plan.run);
     }
-    let mut omitted = named(collected.omitted);
-    omitted.extend(named(export.omitted));
+    let all_named = [&collected.omitted, &export.omitted]
+        .iter()
+        .all(|o| o.total() <= o.named.len() as u64);
+    let mut omitted = named(collected.omitted.with(export.omitted, &export.artifacts));
     // In a user's own folder nothing else proves whose these are: they stay, and the user knows.
     let left = collected.summary.iter().flat_map(|c| &c.first);
+    let delivered: HashSet<&str> = export.artifacts.iter().map(|a| a.path.as_str()).collect();
     omitted.extend(
-        left.filter(|c| c.kind != ChangeKind::Removed)
+        left.filter(|c| c.kind != ChangeKind::Removed && !delivered.contains(c.path.as_str()))
             .map(|c| Omitted {
                 path: c.path.clone(),
                 reason: OmitReason::OutsideScope,
             }),
     );
+    // Where there are too many to name each, one that is not named need not be gone.
+    if all_named {
+        omitted.extend(vanished(end.wrote, &export.artifacts, &omitted));
+    }
     let empty_reason = match export.empty_reason {
         Some(EmptyReason::ScopeEmpty) if !omitted.is_empty() => Some(EmptyReason::AllOmitted),
         reason => reason,
@@ -141,6 +164,24 @@ fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest,
         omitted,
         empty_reason,
     })
+}
+
+/// Files that the run wrote, as its own record says, and of which nothing is left: somebody took them
+/// away before they were collected, perhaps with their whole folder. That must not look like a run
+/// that made nothing.
+fn vanished(wrote: Vec<String>, delivered: &[Artifact], omitted: &[Omitted]) -> Vec<Omitted> {
+    let delivered = delivered.iter().map(|a| a.path.as_str());
+    let told: HashSet<&str> = delivered
+        .chain(omitted.iter().map(|o| o.path.as_str()))
+        .collect();
+    let gone = wrote
+        .into_iter()
+        .filter(|path| !told.contains(path.as_str()));
+    gone.map(|path| Omitted {
+        path,
+        reason: OmitReason::Vanished,
+    })
+    .collect()
 }
 
 /// Notes for ever what the run delivered. A run with more files than a receipt can name is still

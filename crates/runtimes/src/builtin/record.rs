@@ -149,12 +149,17 @@ pub(super) fn read(path: &Path) -> Result<Option<Past>, JournalError> {
     Ok(Some(past))
 }
 
-/// Removes a journal. Blocks.
+/// Removes a journal, or whatever lies in its place. Blocks.
 pub(super) fn remove(path: &Path) -> threadline_files::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(());
     };
-    gone(Root::open(folder).and_then(|root| root.remove_file(name)))
+    gone(
+        Root::open(folder).and_then(|root| match root.remove_file(name) {
+            Err(e) if e.reason() == Reason::NotRegular => root.remove_dir_all(name),
+            done => done,
+        }),
+    )
 }
 
 /// Removes a folder of journals if nothing is left in it. Blocks.
@@ -194,6 +199,18 @@ fn open_patiently(path: &Path) -> Result<Journal, JournalError> {
 /// What a caller can be told about a journal.
 pub(super) fn journal_fault(error: JournalError) -> Fault {
     match error {
+        // A folder or a link has taken its place: that does not pass by itself.
+        JournalError::Files(e)
+            if matches!(
+                e.reason(),
+                Reason::Symlink | Reason::NotRegular | Reason::NotDirectory | Reason::HardLinked
+            ) =>
+        {
+            Fault::new(
+                Code::RunLost,
+                "Something else lies where the run's own record was, so it cannot go on and its end is unknown. Start it again.",
+            )
+        }
         JournalError::Files(e) => storage_fault(e),
         JournalError::Busy { .. } => Fault::new(
             Code::DataFolderInUse,

@@ -160,3 +160,37 @@ async fn a_run_of_an_unknown_session_is_not_there() {
     };
     assert_eq!(builtin.ask_registry(&run).await, Ok(Registry::NoRecord));
 }
+
+#[tokio::test]
+async fn a_record_that_is_not_a_file_any_more_is_an_end_and_not_a_hang() {
+    for link in [false, true] {
+        let world = World::with_model("no-usage").await;
+        let plan = plan("run-1", "[[ask Which?]] [[say x]]");
+        let builtin = world.builtin();
+        drop(begin(&builtin, &plan).await);
+        builtin.stop().await;
+        let journal = world.journal(&plan);
+        let aside = world.path().join("aside");
+        std::fs::rename(&journal, &aside).unwrap();
+        if link {
+            std::os::unix::fs::symlink(&aside, &journal).unwrap();
+        } else {
+            std::fs::create_dir(&journal).unwrap();
+        }
+        let builtin = world.builtin();
+        let Registry::Ended(end) = builtin.ask_registry(&plan.run_ref()).await.unwrap() else {
+            panic!("such a record says that the run ended");
+        };
+        assert_eq!(
+            (end.status, end.code),
+            (EndStatus::Failed, Some(Code::RunLost))
+        );
+        let (frames, told) = rest(builtin.follow(&plan.run_ref(), 0).await.unwrap()).await;
+        assert_eq!((frames, told), (vec![], Some(end)));
+        // It does not stand in the way of the session's deletion either.
+        let runs = [plan.run.clone()];
+        builtin.forget(&plan.session, &runs).await.unwrap();
+        assert!(!journal.parent().unwrap().exists());
+        assert!(aside.exists(), "what a link leads to is not touched");
+    }
+}

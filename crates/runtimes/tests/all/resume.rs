@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use pretty_assertions::assert_eq;
-use threadline_contract::{Step, StepState};
+use threadline_contract::{EmptyReason, OmitReason, Omitted, Step, StepState};
 use threadline_runtimes::{
     End, EndStatus, Frame, Runtime as _, Signal, TurnPlan, Update, builtin::Builtin,
 };
@@ -293,4 +293,69 @@ async fn a_stopped_runtime_leaves_its_runs_to_the_next() {
     // The same one can go on, too.
     let (_, end) = rest(first.follow(&plan.run_ref(), 0).await.unwrap()).await;
     assert_eq!(end.map(|e| e.status), Some(EndStatus::Completed));
+}
+
+#[tokio::test]
+async fn what_was_shown_is_the_result() {
+    let world = World::with_model("no-usage").await;
+    let builtin = world.builtin();
+    let mut plan = plan(
+        "run-1",
+        "[[read in.txt]] [[say {last}]] [[also list]] [[read in.txt]] [[say {last}]]",
+    );
+    let own = world.path().join("project");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::write(own.join("in.txt"), " \n two  words \n\n ").unwrap();
+    plan.working_directory = Some(own);
+    let (frames, end) = finish(&builtin, &plan).await;
+    let result = end.text.unwrap();
+    assert!(result.contains("two  words"), "{result:?}");
+    assert_eq!(text(&frames), result);
+}
+
+#[tokio::test]
+async fn files_that_somebody_took_away_are_named() {
+    for link in [false, true] {
+        let world = World::with_model("no-usage").await;
+        let plan = plan(
+            "run-1",
+            "[[write a/one.md = x]] [[write two.md = y]] [[ask Go on?]] [[say done]]",
+        );
+        let first = world.builtin();
+        let places = first.prepare(&plan).await.unwrap();
+        let mut follow = begin(&first, &plan).await;
+        let id = crate::world::until(&mut follow, |update| match update {
+            Update::Asked(ask) => Some(ask.id.clone()),
+            _ => None,
+        })
+        .await;
+        first.stop().await;
+        std::fs::remove_dir_all(&places.work_folder).unwrap();
+        if link {
+            let elsewhere = world.path().join("elsewhere");
+            std::fs::create_dir(&elsewhere).unwrap();
+            std::os::unix::fs::symlink(&elsewhere, &places.work_folder).unwrap();
+        }
+        let second = world.builtin();
+        second
+            .answer(&plan.run_ref(), &id, Some("yes"))
+            .await
+            .unwrap();
+        let (_, end) = rest(second.follow(&plan.run_ref(), 0).await.unwrap()).await;
+        let end = end.unwrap();
+        assert_eq!(end.wrote, ["a/one.md", "two.md"]);
+        let manifest = second.collect(&plan, &end).await.unwrap();
+        let gone = |path: &str| Omitted {
+            path: path.into(),
+            reason: OmitReason::Vanished,
+        };
+        assert_eq!(
+            (manifest.artifacts, manifest.omitted, manifest.empty_reason),
+            (
+                vec![],
+                vec![gone("a/one.md"), gone("two.md")],
+                Some(EmptyReason::AllOmitted)
+            )
+        );
+    }
 }

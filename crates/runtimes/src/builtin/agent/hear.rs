@@ -39,6 +39,7 @@ pub(super) async fn hear(model: &Model, record: &Arc<Record>, body: Bytes) -> Re
     let mut shown = Shown {
         record,
         waiting: String::new(),
+        held: String::new(),
         due: Instant::now(),
         begun: false,
     };
@@ -76,23 +77,36 @@ async fn retract(record: &Arc<Record>) -> Result<(), Fault> {
     }
 }
 
-/// Text on its way to the record.
+/// Text on its way to the record. The space around a message is not shown, because it is no part of
+/// the result: what was shown and the result are the same text.
 struct Shown<'a> {
     record: &'a Arc<Record>,
     waiting: String,
+    /// Space that is shown when more text follows it.
+    held: String,
     due: Instant,
     begun: bool,
 }
 
 impl Shown<'_> {
     async fn add(&mut self, text: &str) -> Result<(), Fault> {
-        if text.is_empty() {
+        let said = text.trim_end();
+        let space = &text[said.len()..];
+        if said.is_empty() {
+            self.held.push_str(space);
             return Ok(());
         }
         if self.waiting.is_empty() {
             self.due = Instant::now() + WAIT;
         }
-        self.waiting.push_str(text);
+        if self.begun || !self.waiting.is_empty() {
+            self.waiting.push_str(&self.held);
+            self.waiting.push_str(said);
+        } else {
+            self.waiting.push_str(said.trim_start());
+        }
+        self.held.clear();
+        self.held.push_str(space);
         if self.waiting.len() >= ENOUGH || Instant::now() >= self.due {
             return self.flush().await;
         }
