@@ -76,6 +76,11 @@ impl<W: Iterator<Item = Found>> Diff<W> {
         self.listing.head.taken_ns
     }
 
+    /// Whether something that is no file came with the turn. Asked after the last step.
+    pub(crate) fn is_new(&self, other: &str) -> bool {
+        self.listing.is_new(other)
+    }
+
     /// The next step, or nothing at the end of both.
     pub(crate) fn step(&mut self) -> Result<Option<Step>, Error> {
         let now = match self.walk.peek() {

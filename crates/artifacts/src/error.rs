@@ -33,12 +33,20 @@ pub enum Error {
         folder: String,
     },
     /// The folder that should be the workspace is not there.
-    #[error("the workspace `{}` is not there", folder.display())]
+    #[error("the workspace `{}` is not there", shown(&folder.display().to_string()))]
     NoWorkspace {
         /// The folder.
         folder: std::path::PathBuf,
         /// Who named it.
         named_by: WorkspaceSource,
+    },
+    /// What should be the workspace is no path at all.
+    #[error("the workspace cannot be used: {why}")]
+    BadWorkspace {
+        /// Who named it.
+        named_by: WorkspaceSource,
+        /// What is wrong with it.
+        why: &'static str,
     },
     /// An expected folder that does not lie in the workspace.
     #[error("the expected folder `{folder}` cannot be used: {why}")]
@@ -50,7 +58,9 @@ pub enum Error {
     },
     /// The record of who took which file is damaged. It is left as it is: without it two runs could
     /// get the same file.
-    #[error("the record of claimed files cannot be used ({0})")]
+    #[error(
+        "the record of claimed files (`claims.journal`) is damaged; restore it, or move it away to begin anew"
+    )]
     BadLedger(#[source] threadline_files::JournalError),
     /// The scope was never prepared for this session and run.
     #[error("`{scope}` was never prepared")]
@@ -137,7 +147,7 @@ pub enum Error {
     },
     /// The file with the signing keys is damaged. It is left as it is: a new one would end every
     /// link without a word.
-    #[error("{}: these are not signing keys; restore the file, or move it away to begin anew", path.display())]
+    #[error("{}: these are not signing keys; restore the file, or move it away to begin anew (that ends every link)", path.display())]
     BadKeys {
         /// The file.
         path: std::path::PathBuf,
@@ -186,6 +196,10 @@ impl Error {
             | Self::BadCursor
             | Self::BadGlob(_)
             | Self::BadExpectedDir { .. }
+            | Self::BadWorkspace {
+                named_by: WorkspaceSource::Params | WorkspaceSource::AgentConfig,
+                ..
+            }
             | Self::NoWorkspace {
                 named_by: WorkspaceSource::Params,
                 ..
@@ -193,6 +207,7 @@ impl Error {
             Self::NoWorkFolder { .. } => Code::WorkdirNotAllowed,
             Self::Escapes { .. }
             | Self::NoWorkspace { .. }
+            | Self::BadWorkspace { .. }
             | Self::NotPrepared { .. }
             | Self::NotListed { .. }
             | Self::BadListing { .. } => Code::PrepareFailed,
@@ -201,7 +216,7 @@ impl Error {
             Self::SymlinkRejected { .. } => Code::SymlinkRejected,
             Self::Changed { .. } => Code::ArtifactChanged,
             Self::RangeInvalid { .. } => Code::RangeInvalid,
-            Self::BadKeys { .. } | Self::BadLedger(_) => Code::Internal,
+            Self::BadKeys { .. } | Self::BadLedger(_) => Code::StateDamaged,
             Self::Io { .. } => Code::RuntimeReadFailed,
             Self::Files(e) => match e.reason() {
                 Reason::NoSpace => Code::StorageFull,
@@ -223,24 +238,48 @@ impl Error {
     }
 }
 
+/// How much of a name is shown.
+const SHOWN: usize = 300;
+
+/// Somebody's text as it may stand in a line: on one line, and not without end.
+fn shown(text: &str) -> String {
+    let mut out = String::new();
+    for (i, c) in text.chars().enumerate() {
+        if i == SHOWN {
+            out.push('…');
+            break;
+        }
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn sentence(text: &str) -> String {
+    let mut first = text.chars();
+    let head = first.next().map(|c| c.to_uppercase().to_string());
+    format!("{}{}.", head.unwrap_or_default(), first.as_str())
+}
+
 impl From<Error> for Fault {
     fn from(e: Error) -> Self {
         let sentence = match &e {
             // A path of this machine goes to the log, not to a client.
-            Error::Files(_) | Error::BadKeys { .. } | Error::BadLedger(_) => {
-                tracing::warn!(error = %e, "A file could not be used: {e}");
+            Error::Files(_) => {
+                tracing::warn!("A file could not be used: {}", shown(&e.to_string()));
                 e.code().advice().to_owned()
             }
-            Error::BadGlob(bad) => return bad.clone().into(),
-            other => {
-                let text = other.to_string();
-                let mut first = text.chars();
-                let head = first
-                    .next()
-                    .map(|c| c.to_uppercase().to_string())
-                    .unwrap_or_default();
-                format!("{head}{}.", first.as_str())
+            Error::BadLedger(cause) => {
+                tracing::warn!("A file could not be used: {}", shown(&cause.to_string()));
+                sentence(&e.to_string())
             }
+            // Told to whoever starts the program, and to nobody else. The path stays as it is.
+            Error::BadKeys { .. } => format!("{e}."),
+            Error::BadGlob(bad) => return bad.clone().into(),
+            other => sentence(&other.to_string()),
         };
         let fault = Self::new(e.code(), sentence);
         match e.reason() {

@@ -76,7 +76,7 @@ pub use retention::{
 };
 pub use service::{GcResult, Service, ServiceSettings};
 pub use signer::Signer;
-pub use verify::{Checked, Finding, Progress, Refused, Report, VerifyOptions, What, verify};
+pub use verify::{Checked, Finding, Known, Progress, Refused, Report, VerifyOptions, What, verify};
 pub use work::WorkFolder;
 pub use workspace::{Prepared, Workspace};
 

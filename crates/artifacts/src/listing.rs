@@ -5,6 +5,7 @@
 //! proves that the listing is whole.
 
 use std::{
+    collections::HashSet,
     fs::File,
     io::{self, BufRead as _, BufReader, Read},
 };
@@ -60,6 +61,12 @@ pub(crate) struct Entry {
     pub sha256: Option<Sha256>,
 }
 
+/// Something in a user's folder that is no file: a link, a FIFO, a name that is not text.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Other {
+    other: String,
+}
+
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct End {
     files: u64,
@@ -70,6 +77,7 @@ struct End {
 #[serde(untagged)]
 enum Line {
     File(Entry),
+    Other(Other),
     End(End),
 }
 
@@ -106,6 +114,7 @@ struct Lines<'a, W> {
     walk: W,
     head: Head,
     files: u64,
+    others: u64,
     ended: bool,
     text: Vec<u8>,
     at: usize,
@@ -127,6 +136,7 @@ impl<'a> Lines<'a, ()> {
             walk: work.walk()?,
             head,
             files: 0,
+            others: 0,
             ended: false,
             text,
             at: 0,
@@ -136,12 +146,18 @@ impl<'a> Lines<'a, ()> {
 
 impl<W: Iterator<Item = Found>> Lines<'_, W> {
     fn next_line(&mut self) -> io::Result<Vec<u8>> {
-        while self.files < self.work.limit() as u64 {
+        while self.files + self.others < self.work.limit() as u64 {
             let Some(found) = self.walk.next() else {
                 return self.end(true);
             };
-            let Found::File { path, stamp } = found else {
-                continue;
+            let (path, stamp) = match found {
+                Found::File { path, stamp } => (path, stamp),
+                // In our own folder all of them are told after every turn.
+                Found::Problem { path, .. } if self.work.user => {
+                    self.others += 1;
+                    return line(&Other { other: path });
+                }
+                Found::Problem { .. } | Found::NotEntered { .. } => continue,
             };
             // A file that is being written right now is not listed: whatever it ends up as is new.
             let Some(sha256) = self.content(&path, &stamp) else {
@@ -223,6 +239,8 @@ pub(crate) struct Listing {
     /// Whether everything in the folder was listed; known at the end.
     complete: Option<bool>,
     read: u64,
+    /// What was there and was no file; known at the end.
+    others: HashSet<String>,
 }
 
 impl Listing {
@@ -255,6 +273,7 @@ impl Listing {
             head,
             complete: None,
             read: 0,
+            others: HashSet::new(),
         })
     }
 
@@ -263,11 +282,23 @@ impl Listing {
         self.complete == Some(true)
     }
 
+    /// Whether something that is no file is known not to have been there. Asked after its end.
+    pub(crate) fn is_new(&self, other: &str) -> bool {
+        self.complete() && !self.others.contains(other)
+    }
+
     fn step(&mut self) -> Result<Option<Entry>, String> {
         if self.complete.is_some() {
             return Ok(None);
         }
-        match read_line(&mut self.lines).map_err(|e| e.to_string())? {
+        let line = loop {
+            match read_line(&mut self.lines).map_err(|e| e.to_string())? {
+                Line::Other(Other { other }) => drop(self.others.insert(other)),
+                line => break line,
+            }
+        };
+        match line {
+            Line::Other(_) => Ok(None),
             Line::File(entry) => {
                 self.read += 1;
                 Ok(Some(entry))

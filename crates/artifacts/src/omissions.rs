@@ -1,8 +1,8 @@
 //! What was seen and not taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use threadline_contract::{OmitReason, Omitted};
+use threadline_contract::{Artifact, OmitReason, Omitted};
 use threadline_files::{Reason, walk::Problem};
 
 /// How many omissions are named one by one. The rest is counted: a hostile tree must not be able
@@ -24,14 +24,31 @@ impl Omissions {
         self.counts.values().sum()
     }
 
-    /// Takes over what another look found.
-    pub(crate) fn absorb(&mut self, other: Self) {
-        for (reason, count) in other.counts {
+    /// What was not taken from the folder that a run worked in, put together with what was not listed
+    /// of its scope. Each name has one fate: one that was delivered was not left out (unless another
+    /// file had its name), and one that both looks came upon is told once.
+    #[must_use]
+    pub fn with(mut self, scope: Self, delivered: &[Artifact]) -> Self {
+        let delivered: HashSet<&str> = delivered.iter().map(|a| a.path.as_str()).collect();
+        let told: HashSet<&str> = scope.named.iter().map(|o| o.path.as_str()).collect();
+        let counts = &mut self.counts;
+        self.named.retain(|omitted| {
+            let path = omitted.path.as_str();
+            let taken = omitted.reason != OmitReason::NameTaken && delivered.contains(path);
+            let once_more = taken || told.contains(path);
+            if once_more && let Some(count) = counts.get_mut(&omitted.reason) {
+                *count = count.saturating_sub(1);
+            }
+            !once_more
+        });
+        self.counts.retain(|_, count| *count > 0);
+        for (reason, count) in scope.counts {
             *self.counts.entry(reason).or_default() += count;
         }
         let room = NAMED.saturating_sub(self.named.len());
-        self.named.extend(other.named.into_iter().take(room));
+        self.named.extend(scope.named.into_iter().take(room));
         self.named.sort_unstable();
+        self
     }
 
     pub(crate) fn add(&mut self, path: impl Into<String>, reason: OmitReason) {
@@ -67,3 +84,7 @@ pub(crate) fn of_reason(reason: Reason) -> OmitReason {
         _ => OmitReason::Unreadable,
     }
 }
+
+#[cfg(test)]
+#[path = "omissions_tests.rs"]
+mod tests;

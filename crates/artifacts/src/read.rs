@@ -39,7 +39,7 @@ impl Workspace {
     pub fn read(&self, identity: &ArtifactIdentity) -> Result<Reader, Error> {
         let path = &identity.path;
         let (session, run) = (&identity.session, &identity.run);
-        let (name, scope) = match self.scope(session, run)? {
+        let (name, scope) = match self.scope(session, run).map_err(|e| on_the_way(e, path))? {
             (name, Some(scope)) => (name, scope),
             (scope, None) if self.is_removed(session, run)? => {
                 return Err(Error::Removed {
@@ -47,7 +47,10 @@ impl Workspace {
                 });
             }
             // The identity proves the bytes, so what the earlier plugin left may serve them.
-            (_, None) => match self.peer_scope(session, run)? {
+            (_, None) => match self
+                .peer_scope(session, run)
+                .map_err(|e| on_the_way(e, path))?
+            {
                 (name, Some(scope)) => (name, scope),
                 (_, None) => return Err(not_found(path)),
             },
@@ -72,7 +75,8 @@ impl Workspace {
         run: &RunId,
         path: &ArtifactPath,
     ) -> Result<Reader, Error> {
-        let (name, scope) = self.scope_in(style, session, run)?;
+        let found = self.scope_in(style, session, run);
+        let (name, scope) = found.map_err(|e| on_the_way(e, path))?;
         let (file, stamp) = open(&scope.ok_or_else(|| not_found(path))?, path)?;
         self.measured(file, &name, path, stamp)
     }
@@ -129,6 +133,16 @@ fn open(scope: &Root, path: &ArtifactPath) -> Result<(File, Stamp), Error> {
         })?;
     let stamp = Stamp::of(&file).map_err(|e| Error::io(e, path.as_str()))?;
     Ok((file, stamp))
+}
+
+/// Who reads is told about the file: that its folder is a link is the same as if it were one.
+fn on_the_way(e: Error, path: &ArtifactPath) -> Error {
+    match e {
+        Error::Escapes { .. } => Error::SymlinkRejected {
+            path: path.as_str().to_owned(),
+        },
+        e => e,
+    }
 }
 
 fn not_found(path: &ArtifactPath) -> Error {

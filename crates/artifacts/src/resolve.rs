@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
     path::{Component, Path, PathBuf},
 };
 
@@ -143,6 +144,16 @@ impl WorkspaceSources {
 
 /// The first of some places that is there; `None` if it is no workspace but an app's reference.
 fn real(places: &[PathBuf], source: WorkspaceSource) -> Result<Option<PathBuf>, Error> {
+    let bad = |why| Error::BadWorkspace {
+        named_by: source,
+        why,
+    };
+    if places
+        .iter()
+        .any(|place| place.as_os_str().as_bytes().contains(&0))
+    {
+        return Err(bad("its path holds a NUL character"));
+    }
     if places.iter().any(|place| is_hint(&by_name(place))) {
         return Ok(None);
     }
@@ -150,6 +161,10 @@ fn real(places: &[PathBuf], source: WorkspaceSource) -> Result<Option<PathBuf>, 
         match Root::open(place) {
             Ok(root) => return Ok(Some(root.real_path()).filter(|path| !is_hint(path))),
             Err(e) if matches!(e.reason(), Reason::NotFound | Reason::NotDirectory) => {}
+            Err(e) if e.reason() == Reason::NameTooLong => return Err(bad("its path is too long")),
+            Err(e) if e.reason() == Reason::Symlink => {
+                return Err(bad("its path goes through links without end"));
+            }
             Err(e) => return Err(e.into()),
         }
     }

@@ -24,6 +24,20 @@ pub struct VerifyOptions {
     pub receipts: Vec<PathBuf>,
     /// Only what this run delivered. Nothing is extra then: other runs' files are not looked at.
     pub run: Option<RunId>,
+    /// What somebody else's record says of receipts. A folder can only speak for itself: whoever can
+    /// write to it can write a receipt that fits.
+    pub known: Vec<Known>,
+}
+
+/// A receipt as a record elsewhere knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The run.
+    pub run: RunId,
+    /// The digest of its receipt.
+    pub digest: Sha256,
+    /// Whether it must be in the folder. If not, it is only held against the one that is there.
+    pub required: bool,
 }
 
 /// How far it is.
@@ -80,6 +94,9 @@ pub struct Checked {
     pub bytes: u64,
     /// How many of the files are here, byte for byte.
     pub intact: u64,
+    /// Whether a record elsewhere names this very receipt.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub on_record: bool,
 }
 
 /// A receipt that could not be used.

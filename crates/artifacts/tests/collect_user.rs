@@ -67,7 +67,10 @@ fn in_a_users_folder_only_named_and_declared_files_are_taken() {
     );
     assert_eq!(
         collected.omitted.named,
-        [omit("old.md", OmitReason::ChangedOutsideRun)]
+        [
+            omit("link", OmitReason::Symlink),
+            omit("old.md", OmitReason::ChangedOutsideRun)
+        ]
     );
     let change = |path: &str, kind| Change {
         path: path.to_owned(),
@@ -132,4 +135,35 @@ fn a_users_folder_that_is_gone_is_said() {
     fs::remove_dir(&user).unwrap();
     let refused = w.collect_from(&folder, &[], &[]).unwrap_err();
     assert!(matches!(refused, Error::NoWorkFolder { .. }), "{refused}");
+}
+
+#[test]
+fn what_is_new_in_a_users_folder_and_no_file_is_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let w = World::new();
+    let (user, folder) = users_folder(&w);
+    let bad = |bytes: &[u8]| user.join(std::ffi::OsStr::from_bytes(bytes));
+    symlink("/etc", user.join("a-link-of-the-users")).unwrap();
+    fs::write(bad(b"\xffold"), "x").unwrap();
+    put(&user, "gone.txt", "x");
+    w.ws.list_before(&w.session, &w.run, &folder).unwrap();
+    fs::remove_file(user.join("gone.txt")).unwrap();
+    symlink("/etc", user.join("link")).unwrap();
+    fs::create_dir(user.join("sub")).unwrap();
+    symlink("/etc/passwd", user.join("sub/link")).unwrap();
+    fs::write(bad(b"\xffnew"), "x").unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(user.join("socket")).unwrap();
+    for _ in 0..2 {
+        let collected = w.collect_from(&folder, &[], &[]).unwrap();
+        assert_eq!(
+            collected.omitted.named,
+            [
+                omit("\\xffnew", OmitReason::NameNotUtf8),
+                omit("link", OmitReason::Symlink),
+                omit("socket", OmitReason::SpecialFile),
+                omit("sub/link", OmitReason::Symlink),
+            ]
+        );
+    }
+    drop(socket);
 }

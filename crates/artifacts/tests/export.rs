@@ -385,7 +385,7 @@ fn a_scope_that_became_a_link_delivers_nothing() {
     ));
     assert!(matches!(
         w.ws.read(&w.identity("f", b"f")),
-        Err(Error::Escapes { .. })
+        Err(Error::SymlinkRejected { .. })
     ));
 }
 

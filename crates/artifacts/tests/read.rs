@@ -10,8 +10,8 @@ use std::{fs, os::unix::fs::symlink};
 
 use common::{World, age, put, run, session, settle};
 use pretty_assertions::assert_eq;
-use threadline_artifacts::{ArtifactIdentity, Chunk, Error, MAX_CHUNK};
-use threadline_contract::{Code, Fault};
+use threadline_artifacts::{ArtifactIdentity, Chunk, Error, MAX_CHUNK, ScopeStyle};
+use threadline_contract::{ArtifactPath, Code, Fault};
 
 fn refusal(w: &World, path: &str, content: &[u8]) -> Error {
     w.ws.read(&w.identity(path, content)).unwrap_err()
@@ -247,4 +247,21 @@ fn a_swap_race_never_serves_the_secret() {
         served > 0 && refused > 0,
         "served {served}, refused {refused}"
     );
+}
+
+#[test]
+fn a_scope_that_became_a_link_is_not_read() {
+    let w = World::new();
+    put(&w.scope(), "a.txt", "a");
+    let away = w.temp.path().join("away");
+    fs::rename(w.scope(), &away).unwrap();
+    symlink(&away, w.scope()).unwrap();
+    let refused = w.ws.read(&w.identity("a.txt", b"a")).unwrap_err();
+    assert!(
+        matches!(refused, Error::SymlinkRejected { .. }),
+        "{refused}"
+    );
+    let path = ArtifactPath::new("a.txt").unwrap();
+    let refused = w.ws.read_path(ScopeStyle::Own, &w.session, &w.run, &path);
+    assert!(matches!(refused, Err(Error::SymlinkRejected { .. })));
 }

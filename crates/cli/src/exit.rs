@@ -171,6 +171,7 @@ impl Exit {
             | C::DataFolderInUse
             | C::PortInUse
             | C::DatabaseDamaged
+            | C::StateDamaged
             | C::DatabaseTooNew
             | C::DatabaseUnreachable
             | C::StorageFull

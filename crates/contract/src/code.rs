@@ -137,6 +137,7 @@ codes! {
     OutFileExists "OUT_FILE_EXISTS" Cli -32002 409 "The run's files are in the thread's folder. Choose another folder for --out, or move away what is there.";
     DatabaseTooNew "DATABASE_TOO_NEW" Cli -32002 409 "A newer Threadline made this database. Use that one, or another data folder.";
     DatabaseDamaged "DATABASE_DAMAGED" Bridge -32002 500 "The database file is damaged. Stop Threadline, keep a copy of the file, and put a back-up in its place; `threadline doctor` checks it.";
+    StateDamaged "STATE_DAMAGED" Bridge -32002 500 "A file that Threadline keeps is damaged. The sentence says which: put a back-up in its place, or move it away to begin anew.";
     DatabaseUnreachable "DATABASE_UNREACHABLE" Bridge -32002 503 "The database does not answer. Check its address and that it runs.";
     StorageFull "STORAGE_FULL" Bridge -32002 507 "The disk is full. Nothing half-written was kept; make room and try again.";
     StorageReadOnly "STORAGE_READ_ONLY" Bridge -32002 507 "The data folder cannot be written. Mend its permissions, or choose another with THREADLINE_DATA.";

@@ -6,7 +6,7 @@ use threadline_contract::{ArtifactPath, OmitReason, Sha256};
 use threadline_files::{
     FileKind, Reason, Root,
     hash::{self, Hashed},
-    walk::Found,
+    walk::{Found, Problem},
 };
 
 use super::{Change, ChangeKind, ChangeSummary};
@@ -45,6 +45,7 @@ impl Plan {
             ignore,
             omitted,
             take: BTreeSet::new(),
+            others: Vec::new(),
         };
         let mut summary = ChangeSummary {
             complete: true,
@@ -56,11 +57,17 @@ impl Plan {
                 seen += 1;
                 if seen > work.limit() {
                     summary.complete = false;
+                    planner.others.clear();
                     break;
                 }
             }
             if let Some(change) = planner.step(step) {
                 summary.add(change);
+            }
+        }
+        for (path, problem) in std::mem::take(&mut planner.others) {
+            if diff.is_new(&path) {
+                planner.omitted.add(path, of_problem(problem));
             }
         }
         planner.rest();
@@ -85,6 +92,8 @@ struct Planner<'a> {
     ignore: &'a Ignore,
     omitted: &'a mut Omissions,
     take: BTreeSet<String>,
+    /// What a user's folder holds beside files. Which of it is new shows at the end.
+    others: Vec<(String, Problem)>,
 }
 
 impl Planner<'_> {
@@ -101,6 +110,8 @@ impl Planner<'_> {
                 // A user's folder is full of links that are none of our business.
                 if was_named || !self.work.user {
                     self.omitted.add(path, of_problem(problem));
+                } else {
+                    self.others.push((path, problem));
                 }
                 None
             }

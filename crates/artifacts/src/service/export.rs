@@ -62,7 +62,8 @@ impl Service {
         };
         let mut export = request.workspace.export(session, run, &options)?;
         if first {
-            export.omitted.absorb(gathered.collected.omitted);
+            let scope = std::mem::take(&mut export.omitted);
+            export.omitted = gathered.collected.omitted.with(scope, &export.artifacts);
         }
         if export.empty_reason == Some(EmptyReason::ScopeEmpty) && export.omitted.total() > 0 {
             export.empty_reason = Some(EmptyReason::AllOmitted);

@@ -116,6 +116,10 @@ pub(super) fn check(
             files: receipt.files().len() as u64,
             bytes: receipt.bytes(),
             intact,
+            on_record: options
+                .known
+                .iter()
+                .any(|known| known.run == receipt.run_id),
         }
     });
     Ok(Report {

@@ -37,6 +37,7 @@ pub(super) fn receipts(root: &Root, options: &VerifyOptions) -> Result<Found, Er
             ..Found::default()
         }
     };
+    hold_against(&mut found, options);
     let mut there: Vec<String> = Vec::new();
     if let Some(run) = &options.run {
         let receipts = found.receipts.iter().map(|r| r.receipt.run_id.to_string());
@@ -44,7 +45,8 @@ pub(super) fn receipts(root: &Root, options: &VerifyOptions) -> Result<Found, Er
         found.receipts.retain(|r| r.receipt.run_id == *run);
         found.folders.clear();
         let own = format!("{}/{RECEIPT}", run_folder(&segment(run.as_str())));
-        found.refused.retain(|r| r.path == own);
+        let all = format!("{NOTES}/runs");
+        found.refused.retain(|r| r.path == own || r.path == all);
     }
     if found.receipts.is_empty() && found.refused.is_empty() {
         return Err(match &options.run {
@@ -58,6 +60,36 @@ pub(super) fn receipts(root: &Root, options: &VerifyOptions) -> Result<Found, Er
         });
     }
     Ok(found)
+}
+
+/// Takes out the receipts that are not what a record says, and names those that it says are there.
+fn hold_against(found: &mut Found, options: &VerifyOptions) {
+    for known in &options.known {
+        let name = segment(known.run.as_str());
+        let path = format!("{}/{RECEIPT}", run_folder(&name));
+        let of_run = |r: &Sourced| r.receipt.run_id == known.run;
+        let other = |r: &Sourced| of_run(r) && r.receipt.digest() != known.digest;
+        // Of itself, or of the folder of all.
+        let mut refused = found.refused.iter();
+        let told = refused.any(|refused| path.starts_with(&refused.path));
+        let (code, why) = if found.receipts.iter().any(other) {
+            let why = "The receipt is not the one that the thread's record names: somebody wrote another one.";
+            (Code::ReceiptInvalid, why)
+        } else if !known.required || told || found.receipts.iter().any(of_run) {
+            continue;
+        } else if options.receipts.is_empty() {
+            let why = "The receipt that the thread's record names is not there.";
+            (Code::ReceiptMissing, why)
+        } else {
+            continue;
+        };
+        found.receipts.retain(|r| !other(r));
+        found.refused.push(Refused {
+            path,
+            code,
+            why: why.to_owned(),
+        });
+    }
 }
 
 /// Where our notes about a run lie in a synced folder.
@@ -85,6 +117,16 @@ fn in_folder(root: &Root) -> Result<Found, Error> {
     let entries = match root.entries(&runs) {
         Ok(entries) => entries,
         Err(e) if e.reason() == Reason::NotFound => return Ok(found),
+        Err(e) if matches!(e.reason(), Reason::Symlink | Reason::NotDirectory) => {
+            // What lies behind a link is not this folder's, and is not believed.
+            found.refused.push(Refused {
+                path: runs,
+                code: Code::ReceiptInvalid,
+                why: "The folder of the receipts is a link or no folder, so they were not read."
+                    .to_owned(),
+            });
+            return Ok(found);
+        }
         Err(e) => return Err(Error::folder(e, &runs)),
     };
     for entry in entries {

@@ -1,11 +1,16 @@
-//! `verify`: a synced folder held against the receipts in it. A folder needs no owner.
+//! `verify`: a synced folder held against the receipts in it. A folder needs no owner, and can only
+//! speak for itself: whoever can write to it can write receipts that fit. Of a thread, the receipts
+//! are held against what its record and the data folder know of them.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
 use threadline_app::api::{self, ThreadParams, ThreadView};
-use threadline_artifacts::{Progress, Report, VerifyOptions};
-use threadline_contract::{Code, Fault, RunId};
+use threadline_artifacts::{Known, Progress, Report, VerifyOptions, Workspace};
+use threadline_contract::{Code, Fault, RunId, thread::TaskThread};
 
 use super::Context;
 use crate::{
@@ -15,10 +20,11 @@ use crate::{
 };
 
 pub(super) async fn verify(context: &Context, args: Verify) -> Result<Exit, Fault> {
-    let folder = folder(context, &args.what).await?;
+    let (folder, record) = folder(context, &args.what).await?;
     let options = VerifyOptions {
         receipts: args.receipt,
         run: args.run.map(RunId::new).transpose()?,
+        known: record.as_ref().map_or_else(Vec::new, |r| known(context, r)),
     };
     let report = check(context, &folder, &options)?;
     let exit = match report.is_intact() {
@@ -26,16 +32,64 @@ pub(super) async fn verify(context: &Context, args: Verify) -> Result<Exit, Faul
         false => Exit::FilesIncomplete,
     };
     context.print(&told(&report, &folder, exit), || {
-        proof::report(&report, context.out)
+        let report_text = proof::report(&report, context.out);
+        match record {
+            Some(_) => format!("{report_text}{}\n", context.out.dim(&on_record(&report))),
+            None => report_text,
+        }
     });
     Ok(exit)
 }
 
-/// A folder that is there, or else the folder of a thread.
-async fn folder(context: &Context, what: &str) -> Result<PathBuf, Fault> {
+/// What is known of a thread's receipts outside of its folder. The record has that of the last run.
+/// Those of earlier ones lie in the data folder, if they ran here; whether they were ever synced is
+/// not known.
+fn known(context: &Context, record: &TaskThread) -> Vec<Known> {
+    let state = &record.context_state;
+    let Some(last) = &state.task_association else {
+        return Vec::new();
+    };
+    let mut known = Vec::new();
+    if let (Some(run), Some(digest)) = (&last.run_id, state.last_receipt) {
+        known.push(Known {
+            run: run.clone(),
+            digest,
+            required: true,
+        });
+    }
+    let kept = Workspace::open(&context.config.data).ok();
+    if let (Some(session), Some(kept)) = (&last.session_key, kept) {
+        let runs = state.messages.iter().filter_map(|m| m.run_id.as_ref());
+        for run in runs.collect::<BTreeSet<_>>() {
+            if known.iter().all(|known| known.run != *run)
+                && let Ok(Some(receipt)) = kept.receipt(session, run)
+            {
+                known.push(Known {
+                    run: run.clone(),
+                    digest: receipt.digest(),
+                    required: false,
+                });
+            }
+        }
+    }
+    known
+}
+
+/// How many of the receipts are more than the folder's own word.
+fn on_record(report: &Report) -> String {
+    let all = report.receipts.len();
+    match report.receipts.iter().filter(|r| r.on_record).count() {
+        0 => "No receipt here is known outside of the folder.".to_owned(),
+        n if n == all => "Every receipt here is the one on record.".to_owned(),
+        n => format!("{n} of {all} receipts here are known outside of the folder, and the same."),
+    }
+}
+
+/// A folder that is there, or else the folder of a thread, with its record.
+async fn folder(context: &Context, what: &str) -> Result<(PathBuf, Option<TaskThread>), Fault> {
     let named = Path::new(what);
     if named.is_dir() {
-        return Ok(named.to_owned());
+        return Ok((named.to_owned(), None));
     }
     let none = |what: &str| Fault::new(Code::NotFound, what.to_owned());
     let shown = words::line(what);
@@ -61,7 +115,8 @@ async fn folder(context: &Context, what: &str) -> Result<PathBuf, Fault> {
         }
         found => found?,
     };
-    Ok(view.thread.workspace_binding.workspace_path.into())
+    let folder = view.thread.workspace_binding.workspace_path.clone();
+    Ok((folder.into(), Some(view.thread)))
 }
 
 fn check(context: &Context, folder: &Path, options: &VerifyOptions) -> Result<Report, Fault> {

@@ -130,7 +130,10 @@ fn a_plugin_gets_its_files_and_says_goodbye() {
     let collected = sidecar.ok(COLLECT, &turn(json!({})));
     assert_eq!(
         collected["copiedFiles"],
-        json!(["artifacts/media/shot.png", "artifacts/tmp-openclaw/film.mp4"])
+        json!([
+            "artifacts/media/shot.png",
+            "artifacts/tmp-openclaw/film.mp4"
+        ])
     );
     let listed = sidecar.ok(LIST, &turn(json!({"requiredArtifactExtensions": ["md"]})));
     assert_eq!(listed["manifest"]["totalCandidates"], 3);
@@ -168,7 +171,11 @@ fn everything_that_was_sent_is_answered_before_the_end() {
     let said = world
         .run_with_input(&["openclaw-sidecar", "--json"], input.as_bytes())
         .ended(0);
-    let mut ids: Vec<Value> = said.lines().into_iter().map(|mut a| a["id"].take()).collect();
+    let mut ids: Vec<Value> = said
+        .lines()
+        .into_iter()
+        .map(|mut a| a["id"].take())
+        .collect();
     ids.sort_by_key(|id| id.as_u64());
     let want: Vec<Value> = std::iter::once(Value::Null)
         .chain((1..=30).map(Value::from))
@@ -193,7 +200,12 @@ fn a_signal_ends_it_and_so_does_a_gateway_that_is_gone() {
     let mut sidecar = Sidecar::start(&world);
     sidecar.ok("initialize", &json!({}));
     let pid = sidecar.child.id();
-    let Sidecar { mut child, to, from, .. } = sidecar;
+    let Sidecar {
+        mut child,
+        to,
+        from,
+        ..
+    } = sidecar;
     drop(from);
     until("it ended", || (!alive(pid)).then_some(()));
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -211,7 +223,12 @@ fn a_gateway_that_dies_in_the_middle_leaves_nothing_running() {
     sidecar.send(COLLECT, &turn(json!({})));
     let pid = sidecar.child.id();
     let begun = Instant::now();
-    let Sidecar { mut child, to, from, .. } = sidecar;
+    let Sidecar {
+        mut child,
+        to,
+        from,
+        ..
+    } = sidecar;
     drop((to, from));
     until("it ended", || (!alive(pid)).then_some(()));
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -266,8 +283,14 @@ fn what_keeps_it_from_starting_is_said_beside_the_protocol() {
     for words in [&["openclaw-sidecar"][..], &["openclaw-sidecar", "--json"]] {
         let said = world.run(words).ended(1);
         assert_eq!(said.out, "");
-        assert!(said.err.contains("[INTERNAL]"), "{said:#?}");
-        assert!(said.err.contains("keys.json"), "{said:#?}");
+        assert!(said.err.contains("[STATE_DAMAGED]"), "{said:#?}");
+        // In the line itself, with what to do.
+        let line = said.err.lines().find(|l| l.contains("[STATE_DAMAGED]"));
+        let line = line.unwrap_or_default();
+        assert!(
+            line.contains("keys.json: these are not signing keys"),
+            "{said:#?}"
+        );
     }
     let said = world
         .run(&["openclaw-sidecar", "--set", "log.level=wrong=level=x"])

@@ -114,7 +114,7 @@ fn a_folder_that_nobody_touched_is_intact() {
     assert_eq!(
         said.out,
         format!(
-            "✓ All 3 files that were delivered are here, byte for byte.\nReceipt {}  run {}, 3 of 3 files\n",
+            "✓ All 3 files that were delivered are here, byte for byte.\nReceipt {}  run {}, 3 of 3 files\nEvery receipt here is the one on record.\n",
             &digest[..12],
             delivered.run
         )
@@ -307,6 +307,71 @@ fn what_a_later_run_replaced_is_still_proven() {
     world
         .run(&["verify", name, "--run", newest.as_str().unwrap()])
         .ended(0);
+}
+
+/// A receipt as somebody would forge it: for these files alone, with a digest that fits.
+fn forge(path: &Path, keep: usize) {
+    let mut whole: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let files = whole["receipt"]["files"].as_array_mut().unwrap();
+    files.truncate(keep);
+    let text = serde_json::to_string(&whole["receipt"]).unwrap();
+    let forged = format!(
+        "{{\"digest\":\"{}\",\"receipt\":{text}}}\n",
+        sha(text.as_bytes())
+    );
+    fs::write(path, forged).unwrap();
+}
+
+#[test]
+fn a_receipt_that_was_written_anew_is_not_the_one_on_record() {
+    let delivered = Delivered::new();
+    let (world, name) = (&delivered.world, &delivered.name);
+    let (first, path) = (
+        delivered.receipt(),
+        delivered.folder.join(delivered.receipt()),
+    );
+    let refused = |said: &Said| {
+        let refused = &said.json()["refused"][0];
+        (refused["path"].clone(), refused["code"].clone())
+    };
+    let folder = delivered.folder.to_str().unwrap();
+    let whole = fs::read(&path).unwrap();
+
+    // The folder cannot know; the record does.
+    forge(&path, 1);
+    world.run(&["verify", folder]).ended(0);
+    let said = world.run(&["verify", name, "--json"]).ended(6);
+    assert_eq!(refused(&said), (json!(first), json!("RECEIPT_INVALID")));
+    fs::remove_file(&path).unwrap();
+    let said = world.run(&["verify", name, "--json"]).ended(6);
+    assert_eq!(refused(&said), (json!(first), json!("RECEIPT_MISSING")));
+    fs::write(&path, &whole).unwrap();
+
+    // An earlier run's is kept in the data folder.
+    world
+        .run(&["run", "--thread", name, "four four words here"])
+        .ended(0);
+    let said = world.run(&["verify", name]).ended(0);
+    assert!(
+        said.out
+            .ends_with("Every receipt here is the one on record.\n"),
+        "{said:?}"
+    );
+    forge(&path, 1);
+    let said = world.run(&["verify", name, "--json"]).ended(6);
+    assert_eq!(refused(&said), (json!(first), json!("RECEIPT_INVALID")));
+    fs::write(&path, &whole).unwrap();
+
+    // Notes that are a link prove nothing.
+    let notes = delivered.folder.join(".xworkmate");
+    let away = delivered.world.home().join("away");
+    fs::rename(&notes, &away).unwrap();
+    symlink(&away, &notes).unwrap();
+    for what in [name.as_str(), folder] {
+        let said = world.run(&["verify", what, "--json"]).ended(6);
+        let want = (json!(".xworkmate/runs"), json!("RECEIPT_INVALID"));
+        assert_eq!(refused(&said), want);
+    }
 }
 
 #[test]

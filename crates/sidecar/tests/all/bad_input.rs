@@ -171,3 +171,28 @@ fn a_line_that_ends_in_the_middle_is_no_request() {
     );
     assert!(!host.scope().exists());
 }
+
+#[test]
+fn a_workspace_that_is_no_path_is_the_callers_mistake() {
+    let host = Host::new();
+    let mut client = host.client();
+    let long = "x".repeat(5_000);
+    for (n, folder) in ["/a\0b", &long, "/no\u{1b}[31m/such\nfolder"]
+        .iter()
+        .enumerate()
+    {
+        let line = json!({
+            "jsonrpc": "2.0", "id": n, "method": PREPARE,
+            "params": turn(json!({"workspaceDir": folder})),
+        });
+        client.send_bytes(line.to_string().as_bytes());
+        client.send_bytes(b"\n");
+        let answer = client.receive();
+        assert_eq!(code(&answer), "INVALID_REQUEST", "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(
+            message.len() < 500 && !message.contains(char::is_control),
+            "{message:?}"
+        );
+    }
+}

@@ -300,7 +300,13 @@ fn keys_are_for_their_owner_alone_and_outlive_the_process() {
     // Keys that cannot be read are never replaced.
     fs::write(host.state().join("keys.json"), "[]").unwrap();
     let refused = threadline_sidecar::open(host.settings()).unwrap_err();
-    assert_eq!(refused.code.to_string(), "INTERNAL");
+    assert_eq!(refused.code.to_string(), "STATE_DAMAGED");
+    assert!(
+        refused
+            .message
+            .contains("keys.json: these are not signing keys"),
+        "{refused}"
+    );
     assert_eq!(fs::read(host.state().join("keys.json")).unwrap(), b"[]");
 }
 
