@@ -18,6 +18,7 @@ fn settled(value: &mut Value, host: &str) {
             for (name, value) in fields {
                 match name.as_str() {
                     "artifactRef" | "ref" => *value = "REF".into(),
+                    "nextCursor" => *value = "CURSOR".into(),
                     "expiresAt" => *value = 1_800_000_000.into(),
                     "version" => *value = "0.1.0".into(),
                     _ => settled(value, host),
