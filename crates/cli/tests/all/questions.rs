@@ -4,6 +4,7 @@ use std::{
     fs,
     io::Write as _,
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use pretty_assertions::assert_eq;
@@ -126,6 +127,8 @@ fn a_question_is_answered_in_place_on_a_terminal() {
         let found = world.run(&["answer", "--json"]).ended(0).json();
         (!found["questions"].as_array().unwrap().is_empty()).then_some(())
     });
+    // Long enough for whatever moves to have moved.
+    std::thread::sleep(Duration::from_millis(600));
     // Nonsense for this question is taken as own words only where those are taken.
     keys.write_all(b"\n1\n").unwrap();
     let said = Said::of(terminal.wait_with_output().unwrap()).ended(0);
@@ -133,6 +136,11 @@ fn a_question_is_answered_in_place_on_a_terminal() {
     assert!(
         said.out.contains("Which colour?") && said.out.contains("✓\u{1b}[0m Red"),
         "{said:?}"
+    );
+    let mut typed = said.out.split("› ").skip(1).filter_map(|l| l.lines().next());
+    assert!(
+        typed.all(|line| !line.contains("\u{1b}[J")),
+        "nothing is drawn over what is typed: {said:?}"
     );
     assert!(
         said.out.contains("\u{1b}]8;;file://"),
