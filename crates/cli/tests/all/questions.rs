@@ -137,7 +137,11 @@ fn a_question_is_answered_in_place_on_a_terminal() {
         said.out.contains("Which colour?") && said.out.contains("✓\u{1b}[0m Red"),
         "{said:?}"
     );
-    let mut typed = said.out.split("› ").skip(1).filter_map(|l| l.lines().next());
+    let mut typed = said
+        .out
+        .split("› ")
+        .skip(1)
+        .filter_map(|l| l.lines().next());
     assert!(
         typed.all(|line| !line.contains("\u{1b}[J")),
         "nothing is drawn over what is typed: {said:?}"
