@@ -4,7 +4,8 @@
 //!
 //! - `attach {boot, after}` → `attached {lease}`, then every [`Entry`] after that number, in order,
 //!   as it comes. The bridge says nothing more; closing the connection detaches. A later `attach`
-//!   takes over: the earlier connection is closed and its lease is worth nothing any more.
+//!   takes over: the earlier connection is closed and its lease is worth nothing any more. When the
+//!   journal cannot be read, `refused` is said before the connection is closed.
 //! - `control {lease}`, then any of `send {key, frame}` → `sent {no, again}`, `ack {no}` → nothing,
 //!   `stop` → `stopping`. What cannot be done is `refused {code, message}`.
 //!

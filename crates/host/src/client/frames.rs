@@ -64,6 +64,7 @@ impl Frames {
                 Source::Ended => return Ok(None),
                 Source::Live(connection) => match connection.hear().await? {
                     Some(FromHost::Entry(entry)) => entry,
+                    Some(FromHost::Refused(refusal)) => return Err(HostError::Refused(refusal)),
                     Some(_) => return Err(unreachable("it is not understood".into())),
                     None => {
                         self.await_end().await?;

@@ -108,6 +108,9 @@ impl Connection {
         let sending = async {
             if let Err(e) = send_entries(shared, lease, cursor, &mut writer).await {
                 eprintln!("Entries cannot be handed over: {e}");
+                let refusal = Refusal::new(RefusalCode::Gap, e.to_string());
+                // Nothing can be done for who does not even hear this.
+                let _ = writer.write_all(&line(&FromHost::Refused(refusal))).await;
             }
         };
         let leaving = async {

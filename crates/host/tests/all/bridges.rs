@@ -10,7 +10,7 @@ use std::{
 use pretty_assertions::assert_eq;
 use rand::RngExt as _;
 use serde_json::json;
-use threadline_host::{EndCause, Entry, HostError, RefusalCode, Spec, What};
+use threadline_host::{Attached, EndCause, Entry, HostError, RefusalCode, Spec, What};
 use tokio::{task::LocalSet, time::sleep};
 
 use crate::support::*;
@@ -177,4 +177,64 @@ async fn a_bridge_goes_on_where_entries_are_and_nowhere_else() {
     // What is kept can be read again, and a refused one has disturbed nobody.
     attach(&state.boot, first - 1).await.unwrap();
     attach(&state.boot, 102).await.unwrap();
+}
+
+/// A bridge follows its agents in tasks, on whatever thread.
+#[tokio::test]
+async fn everything_can_be_done_in_a_task() {
+    let world = World::new();
+    let (hosts, spec) = (world.hosts.clone(), world.spec());
+    let task = tokio::spawn(async move {
+        let (state, attached) = hosts.start_or_attach(&spec, None).await.unwrap();
+        let Attached {
+            mut frames,
+            control,
+            ..
+        } = attached;
+        let sender = control.clone();
+        let sending =
+            tokio::spawn(async move { sender.send("k", &request(1, "echo", json!(1))).await });
+        assert_eq!(frames.next().await.unwrap().unwrap().no, 1);
+        sending.await.unwrap().unwrap();
+        control.ack(1).await;
+        assert_eq!(frames.next().await.unwrap().unwrap().no, 2);
+        hosts.stop(SESSION).await.unwrap();
+        let mut rest = hosts.rest(SESSION, &state.boot, 2).await.unwrap();
+        assert_eq!(rest.next().await.unwrap().unwrap().no, 3);
+        hosts.sweep().await.unwrap();
+        hosts.forget(SESSION).await.unwrap();
+    });
+    task.await.unwrap();
+}
+
+/// A damaged journal is told as that, not as anything else.
+#[tokio::test]
+async fn entries_that_cannot_be_read_are_told() {
+    let world = World::new();
+    let (state, mut attached) = world.start(&world.spec()).await;
+    attached
+        .control
+        .send("k", &request(1, "emit", json!({"count": 9})))
+        .await
+        .unwrap();
+    answered(&mut attached.frames, 1).await;
+    drop(attached);
+    let piece = world
+        .hosts
+        .folder(SESSION)
+        .join("frames/00000000000000000001.journal");
+    let mut bytes = fs::read(&piece).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&piece, bytes).unwrap();
+    let mut attached = world.hosts.attach(SESSION, &state.boot, 0).await.unwrap();
+    let refused = loop {
+        match attached.frames.next().await {
+            Ok(entry) => assert!(entry.unwrap().no < 9),
+            Err(HostError::Refused(refusal)) => break refusal,
+            Err(other) => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused.code, RefusalCode::Gap);
+    assert!(refused.message.contains("damaged"), "{}", refused.message);
 }
