@@ -281,7 +281,7 @@ fn what_keeps_it_from_starting_is_said_beside_the_protocol() {
     let world = gateway();
     put(&world.data(), "openclaw/keys.json", "damaged");
     for words in [&["openclaw-sidecar"][..], &["openclaw-sidecar", "--json"]] {
-        let said = world.run(words).ended(1);
+        let said = world.run(words).ended(9);
         assert_eq!(said.out, "");
         assert!(said.err.contains("[STATE_DAMAGED]"), "{said:#?}");
         // In the line itself, with what to do.
