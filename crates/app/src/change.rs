@@ -154,6 +154,9 @@ pub(crate) fn ended_early(
     if !status.is_terminal() || !going_on(record, request) {
         return Ok(());
     }
+    if stopping(record) {
+        return stopped(record, Millis::now());
+    }
     // What became of its files, also of those that are not taken, is known with the result.
     record.context_state.last_artifact_sync_status = Some(SyncStatus::Syncing);
     let code = verdict::code(status, code);
@@ -171,6 +174,9 @@ pub(crate) fn ended(
     now: Millis,
 ) -> Result<bool, Fault> {
     if current(record, request).is_none_or(|a| a.cancel_requested) {
+        if going_on(record, request) {
+            stopped(record, now)?;
+        }
         return Ok(false);
     }
     handle(record, request, snapshot, asked_at);
@@ -210,6 +216,10 @@ pub(crate) fn lost(
     now: Millis,
 ) -> Result<(), Fault> {
     if current(record, request).is_none_or(|a| a.cancel_requested) {
+        // Nobody will hear that it stopped. The user does not want it either way.
+        if going_on(record, request) {
+            stopped(record, now)?;
+        }
         return Ok(());
     }
     let context = &mut record.context_state;
@@ -254,6 +264,15 @@ pub(crate) fn unsent(
     Ok(())
 }
 
+/// The user wants the run to stop, and its bridge can be asked: the turns that wait are dropped, and
+/// the run goes on until it is known to have stopped.
+pub(crate) fn stop_asked(record: &mut TaskThread) {
+    drop_waiting(record);
+    if let Some(association) = record.context_state.task_association.as_mut() {
+        association.cancel_requested = true;
+    }
+}
+
 /// The user stops the thread: the run that goes on, and every turn that waits. Tells whether a run
 /// must be stopped at the bridge.
 pub(crate) fn aborted(record: &mut TaskThread, now: Millis) -> Result<bool, Fault> {
@@ -261,20 +280,21 @@ pub(crate) fn aborted(record: &mut TaskThread, now: Millis) -> Result<bool, Faul
     if status == Lifecycle::Ready {
         return Err(Fault::invalid("The thread has no run to cancel."));
     }
-    record.lifecycle_state.status = status.after(Move::End)?;
-    let context = &mut record.context_state;
-    context.queued_turns.clear();
-    for message in &mut context.messages {
-        message.state = match message.state {
-            Some(TurnState::Running) => Some(TurnState::Cancelled),
-            Some(TurnState::Queued) => Some(TurnState::Dropped),
-            other => other,
-        };
-    }
+    drop_waiting(record);
     let running = status == Lifecycle::Running;
-    if let Some(association) = context.task_association.as_mut().filter(|_| running) {
-        association.cancel_requested = true;
+    if running {
+        stop_asked(record);
     }
+    stopped(record, now)?;
+    Ok(running)
+}
+
+/// The run that was to stop is over. What it did until then is nobody's result; turns that were
+/// asked for since go on.
+fn stopped(record: &mut TaskThread, now: Millis) -> Result<(), Fault> {
+    record.lifecycle_state.status = record.lifecycle_state.status.after(Move::End)?;
+    settle(record, ResultCode::Aborted);
+    let context = &mut record.context_state;
     context.last_artifact_sync_status = Some(SyncStatus::NoArtifacts);
     context.last_artifact_sync_detail = None;
     context.last_artifact_sync_at_ms = Some(now);
@@ -284,7 +304,20 @@ pub(crate) fn aborted(record: &mut TaskThread, now: Millis) -> Result<bool, Faul
     context.last_omitted.clear();
     context.last_missing.clear();
     record.lifecycle_state.last_result_code = Some(ResultCode::Aborted);
-    Ok(running)
+    match record.context_state.queued_turns.is_empty() {
+        true => Ok(()),
+        false => wait(record),
+    }
+}
+
+fn drop_waiting(record: &mut TaskThread) {
+    let context = &mut record.context_state;
+    context.queued_turns.clear();
+    for message in &mut context.messages {
+        if message.state == Some(TurnState::Queued) {
+            message.state = Some(TurnState::Dropped);
+        }
+    }
 }
 
 /// The thread goes on with the run that it had given up on.
@@ -352,6 +385,13 @@ pub(crate) fn forget_session(record: &mut TaskThread) {
 fn current<'a>(record: &'a mut TaskThread, request: &RequestId) -> Option<&'a mut TaskAssociation> {
     let association = record.context_state.task_association.as_mut();
     association.filter(|a| a.request_id == *request)
+}
+
+/// Whether somebody waits for the thread's run to stop.
+pub(crate) fn stopping(record: &TaskThread) -> bool {
+    let association = record.context_state.task_association.as_ref();
+    record.lifecycle_state.status == Lifecycle::Running
+        && association.is_some_and(|a| a.cancel_requested)
 }
 
 fn going_on(record: &mut TaskThread, request: &RequestId) -> bool {

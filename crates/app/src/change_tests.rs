@@ -172,7 +172,7 @@ proptest! {
     /// Whatever happens in whatever order: the lifecycle stays one of the seed's, a code is there
     /// exactly when the thread is at rest after a run, and no turn is in two places.
     #[test]
-    fn no_order_of_things_breaks_a_record(steps in prop::collection::vec((0u8..9, 1u32..5), 1..60)) {
+    fn no_order_of_things_breaks_a_record(steps in prop::collection::vec((0u8..10, 1u32..5), 1..60)) {
         let mut r = record();
         let mut n = 0;
         for (what, who) in steps {
@@ -187,6 +187,7 @@ proptest! {
                 4 => lost(&mut r, &request(who), &Trouble::final_(Code::ConnectionClosed, "x"), Millis(5)),
                 5 => aborted(&mut r, Millis(5)).map(drop),
                 6 => unsent(&mut r, &request(who), &Fault::invalid("x")),
+                8 => { if r.lifecycle_state.status == Lifecycle::Running { stop_asked(&mut r); } Ok(()) }
                 7 => resumed(&mut r, &request(who), Millis(who.into())),
                 _ => { synced(&mut r, &request(who), &Outcome::failed(&Fault::invalid("x")), Millis(5)); Ok(()) }
             };
@@ -210,5 +211,45 @@ proptest! {
             turns.dedup();
             prop_assert_eq!(turns.len(), count);
         }
+    }
+}
+
+#[test]
+fn a_run_that_was_asked_to_stop_goes_on_until_it_is_known_to_have_stopped() {
+    let trouble = Trouble::final_(Code::ConnectionClosed, "x");
+    type Word<'a> = &'a dyn Fn(&mut TaskThread);
+    let words: [Word<'_>; 3] = [
+        &|r| ended_early(r, &request(1), RunStatus::Completed, None).unwrap(),
+        &|r| {
+            let told = snapshot(1, "completed");
+            assert!(!ended(r, &request(1), &told, &good(), Millis(1), Millis(5)).unwrap());
+        },
+        &|r| lost(r, &request(1), &trouble, Millis(5)).unwrap(),
+    ];
+    for word in words {
+        let mut r = record();
+        asked(&mut r, turn(1), Place::Start).unwrap();
+        begin(&mut r, &request(1), Millis(9)).unwrap();
+        asked(&mut r, turn(2), Place::Wait).unwrap();
+        stop_asked(&mut r);
+        assert!(stopping(&r));
+        assert_eq!(
+            (r.lifecycle_state.status, r.context_state.queued_turns.len()),
+            (Lifecycle::Running, 0)
+        );
+        word(&mut r);
+        assert!(!stopping(&r));
+        assert_eq!(
+            (
+                r.lifecycle_state.status,
+                r.lifecycle_state.last_result_code,
+                r.context_state.last_artifact_sync_status
+            ),
+            (
+                Lifecycle::Ready,
+                Some(ResultCode::Aborted),
+                Some(SyncStatus::NoArtifacts)
+            )
+        );
     }
 }

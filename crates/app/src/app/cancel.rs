@@ -1,4 +1,4 @@
-//! Stopping: here at once, at the bridge for sure.
+//! Stopping: asked for at once, told when the bridge has confirmed it.
 
 use std::{sync::Arc, time::Instant};
 
@@ -18,8 +18,10 @@ use crate::{
 };
 
 impl App {
-    /// Stops the thread's run and drops the turns that wait. The thread is free at once; what the
-    /// run still says is ignored. Of a thread without a run, the files on their way are stopped.
+    /// Asks the thread's run to stop and drops the turns that wait. The thread's run goes on, marked
+    /// as to be cancelled, until its bridge says that it ended. One whose bridge cannot be asked now
+    /// is given up at once, and the bridge is told when it can be. Of a thread without a run, the
+    /// files on their way are stopped.
     pub async fn cancel(&self, thread: &str) -> Result<ThreadView, Fault> {
         let core = &self.core;
         let key = core.find(thread)?;
@@ -43,11 +45,22 @@ impl App {
             }
             _ => None,
         };
+        let already = change::stopping(&record);
+        let followed = lock(&core.running).contains_key(&key);
+        let away = lock(&core.live).get(&key).is_some_and(|l| l.away.is_some());
         let stopped = core
             .records
             .update(&key, |record| {
                 let dropped = record.context_state.queued_turns.clone();
-                let stop = change::aborted(record, Millis::now())?;
+                let association = record.context_state.task_association.as_ref();
+                let named = association.is_some_and(|a| a.run_id.is_some());
+                let running = record.lifecycle_state.status == Lifecycle::Running;
+                let stop = if running && named && followed && !away {
+                    change::stop_asked(record);
+                    true
+                } else {
+                    change::aborted(record, Millis::now())?
+                };
                 lock(&core.lanes).withdraw(&key);
                 Ok((stop, dropped))
             })
@@ -69,9 +82,9 @@ impl App {
         .await?;
         let token = lock(&core.running).get(&key).cloned();
         match (token, &record.context_state.task_association) {
-            (Some(token), _) if stop => token.cancel(),
-            // Nobody follows it: tell the bridge from here.
-            (None, Some(association)) if stop => {
+            (Some(token), _) if stop && !already => token.cancel(),
+            // Nobody follows it, or it did not stop when it was first asked: tell the bridge from here.
+            (_, Some(association)) if stop => {
                 let bridge = core
                     .endpoints
                     .bridge(&record.execution_binding.endpoint_id)?;
@@ -80,7 +93,9 @@ impl App {
             }
             _ => {}
         }
-        core.live_end(&key);
+        if !change::stopping(&record) {
+            core.live_end(&key);
+        }
         core.pump();
         core.view(&key).await
     }

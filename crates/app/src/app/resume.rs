@@ -192,7 +192,7 @@ impl Core {
                 let current = record.context_state.task_association.as_ref();
                 let current = current.is_some_and(|a| a.request_id == *request);
                 if current && record.lifecycle_state.status == Lifecycle::Running {
-                    change::aborted(record, Millis::now())?;
+                    change::stop_asked(record);
                 }
                 Ok(())
             })

@@ -143,10 +143,21 @@ impl Core {
         let (bridge, order) = (run.bridge.clone(), run.order.clone());
         let following = follow::follow(&bridge, order, &send);
         tokio::pin!(following);
+        let mut asked = false;
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break,
+                () = stop.cancelled(), if !asked => {
+                    let key = &run.order.thread;
+                    let record = self.records.read(key).await;
+                    if !record.is_ok_and(|record| change::stopping(&record)) {
+                        break;
+                    }
+                    // The run is over when its bridge says so, not when it was asked.
+                    asked = true;
+                    let (bridge, run_id) = (run.bridge.clone(), run.known.run.clone());
+                    self.spawn_stop(bridge, key.clone(), run.order.request.clone(), run_id);
+                }
                 Some(heard) = heard.recv() => self.hear(run, heard).await,
                 end = &mut following => {
                     while let Ok(heard) = heard.try_recv() {

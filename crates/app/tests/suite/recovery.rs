@@ -342,6 +342,10 @@ async fn a_restart_before_the_bridge_has_heard_of_a_stop_still_stops_the_run() {
     let thread = world.send("go").await.thread;
     let run = run_of(&world, &thread).await;
     world.bridge.down().await;
+    eventually("the bridge is missed", || async {
+        world.app.show(id(&thread)).await.unwrap().away.is_some()
+    })
+    .await;
     world.app.cancel(id(&thread)).await.unwrap();
     world.restart().await;
     let aborted = (

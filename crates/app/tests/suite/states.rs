@@ -59,7 +59,8 @@ async fn every_turn_says_what_became_of_it() {
             ("four", Some(Queued)),
         ]
     );
-    let stopped = world.app.cancel(&thread.name).await.unwrap().thread;
+    world.app.cancel(&thread.name).await.unwrap();
+    let stopped = world.settled(&thread.name).await;
     assert_eq!(
         turns(&stopped)[2..],
         [("three", Some(Cancelled)), ("four", Some(Dropped))]

@@ -1,12 +1,10 @@
-//! Stopping a run: here at once, at the bridge for sure.
-
-use std::time::Duration;
+//! Stopping a run: asked for at once, over when the bridge says so.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use threadline_contract::{
     Code, ResultCode, method,
-    thread::{Lifecycle, SyncStatus},
+    thread::{Lifecycle, SyncStatus, TaskThread},
 };
 
 use crate::support::{Plan, World, eventually, id, standing, transcript, wait_for_run};
@@ -14,7 +12,7 @@ use crate::support::{Plan, World, eventually, id, standing, transcript, wait_for
 #[tokio::test]
 async fn a13_what_comes_after_a_stop_is_ignored() {
     let world = World::new().await;
-    world.bridge.always(Plan::hold());
+    world.bridge.always(Plan::deaf());
     let thread = world.send("long").await.thread;
     let run = wait_for_run(&world, &thread).await;
     let stopped = world.app.cancel(id(&thread)).await.unwrap();
@@ -23,11 +21,18 @@ async fn a13_what_comes_after_a_stop_is_ignored() {
         Some(ResultCode::Aborted),
         Some(SyncStatus::NoArtifacts),
     );
-    assert_eq!(standing(&stopped.thread), aborted);
+    // A request, not proof: until the run has ended, it runs.
+    let asked = |thread: &TaskThread| {
+        let task = thread.context_state.task_association.as_ref().unwrap();
+        (thread.lifecycle_state.status, task.cancel_requested)
+    };
+    assert_eq!(asked(&stopped.thread), (Lifecycle::Running, true));
     eventually("the bridge hears of it", || async {
         world.bridge.calls(method::TASKS_CANCEL).len() == 1
     })
     .await;
+    let again = world.app.cancel(id(&thread)).await.unwrap();
+    assert_eq!(asked(&again.thread), (Lifecycle::Running, true));
     assert_eq!(
         world.bridge.calls(method::TASKS_CANCEL)[0].params["runId"],
         json!(run)
@@ -35,8 +40,7 @@ async fn a13_what_comes_after_a_stop_is_ignored() {
     world
         .bridge
         .complete(&run, Plan::done("too late").file("late.txt", "x"));
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let after = world.thread(id(&thread)).await;
+    let after = world.settled(id(&thread)).await;
     assert_eq!(standing(&after), aborted);
     assert_eq!(transcript(&after), [("user", "long", false)]);
     assert!(

@@ -206,6 +206,7 @@ async fn the_first_page_shows_what_needs_the_user() {
     let working = world.send("slow").await.thread;
     let stopped = world.send("stopped").await.thread;
     world.app.cancel(id(&stopped)).await.unwrap();
+    world.settled(id(&stopped)).await;
     let home = world.app.home().await.unwrap();
     let keys = |list: &[api::Summary]| -> Vec<String> {
         list.iter().map(|s| s.thread_id.to_string()).collect()

@@ -26,6 +26,8 @@ pub(crate) struct Plan {
     pub(crate) pending: usize,
     /// The registry's end is told at once, the result only when the test says so.
     pub(crate) hold_result: bool,
+    /// It does not stop when it is asked to.
+    pub(crate) deaf: bool,
 }
 
 impl Plan {
@@ -47,6 +49,13 @@ impl Plan {
 
     pub(crate) fn hold() -> Self {
         Self::default()
+    }
+
+    pub(crate) fn deaf() -> Self {
+        Self {
+            deaf: true,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn file(self, path: &str, content: impl Into<Content>) -> Self {

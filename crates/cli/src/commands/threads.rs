@@ -1,5 +1,7 @@
 //! Commands that look at threads or change them, and do not wait for a run.
 
+use std::time::{Duration, Instant};
+
 use jiff::tz::TimeZone;
 use threadline_app::api::{self, Deleted, List, ListParams, Summary, ThreadParams, ThreadView};
 use threadline_contract::{
@@ -13,6 +15,9 @@ use crate::{
     exit::Exit,
     screen::{ending, tables, words},
 };
+
+/// How long a run that was asked to stop is waited for.
+const CONFIRMS: Duration = Duration::from_secs(5);
 
 pub(super) async fn list(context: &Context, args: Threads) -> Result<Exit, Fault> {
     let client = context.client().await?;
@@ -87,18 +92,35 @@ pub(super) async fn cancel(context: &Context, args: OneThread) -> Result<Exit, F
     };
     let before: ThreadView = client.call(api::SHOW, params.clone()).await?;
     let cancelled = cancelled(&before);
-    let view = match &cancelled {
-        Some(_) => client.call(api::CANCEL, params).await?,
+    let mut view: ThreadView = match &cancelled {
+        Some(_) => client.call(api::CANCEL, params.clone()).await?,
         None => before,
     };
+    // It is cancelled when its bridge says so, which mostly takes no longer than a look.
+    let until = Instant::now() + CONFIRMS;
+    while stops(&view) && Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        view = client.call(api::SHOW, params.clone()).await?;
+    }
     context.print(&view, || {
         let name = &view.thread.name;
+        let quoted = words::quoted(name);
         match cancelled {
+            Some(_) if stops(&view) => format!(
+                "{name}: the run is asked to stop, and has not yet. To see its end: threadline watch {quoted}\n"
+            ),
             Some(what) => format!("{name}: {what}.\n"),
             None => format!("Nothing of {name} runs or waits.\n"),
         }
     });
     Ok(Exit::Done)
+}
+
+/// Whether the run was asked to stop and goes on.
+fn stops(view: &ThreadView) -> bool {
+    let task = view.thread.context_state.task_association.as_ref();
+    view.thread.lifecycle_state.status == Lifecycle::Running
+        && task.is_some_and(|task| task.cancel_requested)
 }
 
 /// What there is to cancel, as it reads when that is done.

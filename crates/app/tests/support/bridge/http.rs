@@ -17,8 +17,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, Question, QuestionState, RunId, UpdateKind, method, rpc,
-    turn::TurnParams,
+    AppThreadKey, Code, Fault, Millis, Question, QuestionState, RunId, RunStatus, UpdateKind,
+    method, rpc, turn::TurnParams,
 };
 
 use super::{Call, Shared, state::Inner};
@@ -102,7 +102,13 @@ fn plain(shared: &Shared, request: &rpc::Request) -> Result<Option<Value>, Fault
         }
         method::TASKS_CANCEL => {
             let run = find(&inner)?;
-            inner.runs.get_mut(&run).unwrap().cancel_requested = true;
+            let found = inner.runs.get_mut(&run).unwrap();
+            found.cancel_requested = true;
+            if found.plan.end.is_none() && !found.plan.deaf {
+                found.plan.end = Some((RunStatus::Cancelled, None));
+                inner.end(&run);
+                shared.ring();
+            }
             json!({"accepted": true, "runId": run, "cancelled": false})
         }
         method::CANCEL | method::CLOSE => json!({"accepted": true, "cancelled": false}),
