@@ -144,8 +144,7 @@ impl Workspace {
                 other: Other::StaysIfNewer,
             })
             .collect();
-        let names = work.names(session)?;
-        let copier = Copier::new(&scope_dir, &notes, names, options.max_file_bytes)?;
+        let copier = Copier::new(&scope_dir, &notes, options.max_file_bytes)?;
         let outcomes = copier.copy_all(&items)?;
         for (item, outcome) in items.into_iter().zip(outcomes) {
             collected.add(item.from, item.to, outcome);

@@ -14,7 +14,6 @@ use threadline_files::{
 use crate::{
     Error,
     clock::{now_ns, settled},
-    links::Names,
     omissions::of_reason,
     skip::NOTES,
 };
@@ -66,7 +65,6 @@ pub(crate) struct Copier<'a> {
     scope: &'a Root,
     notes: &'a Root,
     staging: Root,
-    names: Names<'a>,
     max_file_bytes: u64,
 }
 
@@ -82,7 +80,6 @@ impl<'a> Copier<'a> {
     pub(crate) fn new(
         scope: &'a Root,
         notes: &'a Root,
-        names: Names<'a>,
         max_file_bytes: u64,
     ) -> Result<Self, Error> {
         match notes.remove_dir_all(STAGING) {
@@ -95,7 +92,6 @@ impl<'a> Copier<'a> {
             scope,
             notes,
             staging: notes.create_dir_all(STAGING, Access::Private)?,
-            names,
             max_file_bytes,
         })
     }
@@ -145,11 +141,6 @@ impl<'a> Copier<'a> {
             let Ok(before) = Stamp::of(&source) else {
                 return Ok(omitted(OmitReason::Unreadable));
             };
-            match self.names.hold_all_of(&source) {
-                Ok(true) => {}
-                Ok(false) => return Ok(omitted(OmitReason::HardLink)),
-                Err(_) => return Ok(omitted(OmitReason::Unreadable)),
-            }
             if before.size > self.max_file_bytes {
                 return Ok(omitted(OmitReason::TooLarge));
             }

@@ -12,7 +12,6 @@ use crate::{
     ConstraintGaps, Constraints, Error, MAX_DEPTH, MAX_FILE_BYTES, Omissions, Workspace,
     cache::Digests,
     ignore::Ignore,
-    links::Names,
     measure,
     omissions::of_problem,
     outputs::prepared_ns,
@@ -150,7 +149,6 @@ impl Workspace {
             options.max_file_bytes,
             &self.verified,
             &digests,
-            &self.names_around(&scope)?,
             &mut omitted,
         );
         if own {
@@ -297,12 +295,11 @@ pub(crate) fn read_all(
     max_file_bytes: u64,
     verified: &Verified,
     digests: &Digests,
-    names: &Names<'_>,
     omitted: &mut Omissions,
 ) -> (Vec<Artifact>, HashSet<ArtifactPath>) {
     let read_one = |candidate: &Candidate| {
         let (path, seen) = (&candidate.path, &candidate.stamp);
-        match measure::listed(scope, path, seen, max_file_bytes, verified, digests, names) {
+        match measure::listed(scope, path, seen, max_file_bytes, verified, digests) {
             Ok(found) => Either::Left(Artifact {
                 path: path.clone(),
                 size: found.stamp.size,

@@ -27,15 +27,7 @@ fn a_file_that_changes_hands_after_the_walk_costs_only_itself() {
     fs::write(t.path().join("large"), vec![0; 101]).unwrap();
 
     let (verified, digests) = (Verified::default(), Digests::default());
-    let (read, failed) = read_all(
-        &root,
-        &all,
-        100,
-        &verified,
-        &digests,
-        &Names::default(),
-        &mut omitted,
-    );
+    let (read, failed) = read_all(&root, &all, 100, &verified, &digests, &mut omitted);
     assert_eq!(
         read.iter().map(|a| a.path.as_str()).collect::<Vec<_>>(),
         ["stays"]

@@ -34,7 +34,6 @@ mod evidence;
 mod export;
 mod ignore;
 mod keys;
-mod links;
 mod listing;
 mod measure;
 mod notes;

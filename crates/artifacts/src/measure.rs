@@ -14,7 +14,6 @@ use crate::{
     cache::{Digests, Known},
     clock::{TICK_NS, now_ns},
     content_type,
-    links::Names,
     omissions::of_reason,
     verified::Verified,
 };
@@ -55,7 +54,6 @@ pub(crate) fn listed(
     max_file_bytes: u64,
     verified: &Verified,
     digests: &Digests,
-    names: &Names<'_>,
 ) -> Result<Measured<Cow<'static, str>>, OmitReason> {
     let by_name = content_type::of_name(path.as_str());
     if let Some(known) = digests.get(seen)
@@ -74,11 +72,6 @@ pub(crate) fn listed(
     let (file, stamp) = opened_file.map_err(|e| of_reason(e.reason()))?;
     if stamp.size > max_file_bytes {
         return Err(OmitReason::TooLarge);
-    }
-    match names.hold_all_of(&file) {
-        Ok(true) => {}
-        Ok(false) => return Err(OmitReason::HardLink),
-        Err(_) => return Err(OmitReason::Unreadable),
     }
     let unmeasured = |e| match e {
         Unmeasured::Changed => OmitReason::ChangedWhileReading,

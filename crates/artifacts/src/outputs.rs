@@ -198,13 +198,7 @@ impl Workspace {
                 (wanted.shown, item)
             })
             .unzip();
-        let mut names = self.names_of(session)?;
-        for root in &places.roots {
-            names = names.and(&root.root, |_| true);
-        }
-        // Other sessions' files lie in the workspace too.
-        names = names.and(&places.workspace, |path| path != "tasks");
-        let outcomes = Copier::new(&scope_dir, &notes, names, MAX_FILE_BYTES)?.copy_all(&items)?;
+        let outcomes = Copier::new(&scope_dir, &notes, MAX_FILE_BYTES)?.copy_all(&items)?;
         for ((shown, item), outcome) in shown.into_iter().zip(items).zip(outcomes) {
             gathered.collected.add(shown, item.to, outcome);
         }

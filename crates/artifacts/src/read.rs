@@ -2,7 +2,7 @@
 
 use std::{fs::File, os::unix::fs::FileExt as _};
 
-use threadline_contract::{ArtifactPath, ArtifactScope, RunId, SessionKey, Sha256};
+use threadline_contract::{ArtifactPath, RunId, SessionKey, Sha256};
 use threadline_files::{Reason, Root, Stamp};
 
 use crate::{
@@ -39,8 +39,8 @@ impl Workspace {
     pub fn read(&self, identity: &ArtifactIdentity) -> Result<Reader, Error> {
         let path = &identity.path;
         let (session, run) = (&identity.session, &identity.run);
-        let (name, scope) = match self.scope(session, run).map_err(|e| on_the_way(e, path))? {
-            (name, Some(scope)) => (name, scope),
+        let scope = match self.scope(session, run).map_err(|e| on_the_way(e, path))? {
+            (_, Some(scope)) => scope,
             (scope, None) if self.is_removed(session, run)? => {
                 return Err(Error::Removed {
                     scope: scope.to_string(),
@@ -51,7 +51,7 @@ impl Workspace {
                 .peer_scope(session, run)
                 .map_err(|e| on_the_way(e, path))?
             {
-                (name, Some(scope)) => (name, scope),
+                (_, Some(scope)) => scope,
                 (_, None) => return Err(not_found(path)),
             },
         };
@@ -59,7 +59,7 @@ impl Workspace {
         if stamp.size != identity.size {
             return Err(changed(path));
         }
-        let reader = self.measured(file, &name, path, stamp)?;
+        let reader = self.measured(file, path, stamp)?;
         if reader.sha256 == identity.sha256 {
             Ok(reader)
         } else {
@@ -76,29 +76,12 @@ impl Workspace {
         path: &ArtifactPath,
     ) -> Result<Reader, Error> {
         let found = self.scope_in(style, session, run);
-        let (name, scope) = found.map_err(|e| on_the_way(e, path))?;
+        let (_, scope) = found.map_err(|e| on_the_way(e, path))?;
         let (file, stamp) = open(&scope.ok_or_else(|| not_found(path))?, path)?;
-        self.measured(file, &name, path, stamp)
+        self.measured(file, path, stamp)
     }
 
-    fn measured(
-        &self,
-        file: File,
-        scope: &ArtifactScope,
-        path: &ArtifactPath,
-        stamp: Stamp,
-    ) -> Result<Reader, Error> {
-        // What this process has read in this very state was looked at then.
-        let names = || {
-            self.names_around(scope)?
-                .hold_all_of(&file)
-                .map_err(|e| Error::io(e, path.as_str()))
-        };
-        if self.verified.get(&stamp).is_none() && !names()? {
-            return Err(Error::NotAFile {
-                path: path.as_str().to_owned(),
-            });
-        }
+    fn measured(&self, file: File, path: &ArtifactPath, stamp: Stamp) -> Result<Reader, Error> {
         let found = measure::opened(&file, path, stamp, &self.verified);
         let found = found.map_err(|e| match e {
             Unmeasured::Changed => changed(path),

@@ -13,7 +13,6 @@ use threadline_files::{
 
 use crate::{
     Error, MAX_DEPTH, Workspace,
-    links::Names,
     skip::{CACHE_SIGNATURE, CACHE_TAG, collects_folder},
 };
 
@@ -73,17 +72,6 @@ impl Work<'_> {
             collects_folder(path) && !self.is_cache(path) && !self.is_ours(path, &ours)
         });
         Ok(walk)
-    }
-
-    /// Where files of this folder may have further names.
-    pub(crate) fn names(&self, session: &SessionKey) -> Result<Names<'_>, Error> {
-        let ours = self.workspace.root.stat("")?.stamp;
-        let names = self.workspace.names_of(session)?;
-        Ok(if self.user {
-            names.and(&self.root, move |path| !self.is_ours(path, &ours))
-        } else {
-            names
-        })
     }
 
     /// Which folder it is: ours stays the same one when the whole workspace is moved.

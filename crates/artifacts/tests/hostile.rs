@@ -179,22 +179,18 @@ fn names_are_bytes_and_every_text_among_them_comes_through() {
 }
 
 #[test]
-fn hard_links_within_a_sessions_folder_are_files() {
+fn hard_links_of_ones_own_are_files() {
     let w = World::new();
     put(&w.scope(), "a.txt", "same bytes");
     fs::hard_link(w.scope().join("a.txt"), w.scope().join("b.txt")).unwrap();
-    // An agent may link what it made in its work folder, also from where nothing is collected.
-    put(&w.work(), "node_modules/made.txt", "made");
-    fs::hard_link(
-        w.work().join("node_modules/made.txt"),
-        w.scope().join("c.txt"),
-    )
-    .unwrap();
+    // Also one that leads to a file outside: the bytes are the same user's.
+    put(w.temp.path(), "outside.txt", "outside");
+    fs::hard_link(w.temp.path().join("outside.txt"), w.scope().join("c.txt")).unwrap();
     common::settle();
     for ws in both(&w) {
         let read = read_back(&w, &ws);
         assert_eq!(read.len(), 3);
-        assert_eq!(read["c.txt"], b"made");
+        assert_eq!(read["c.txt"], b"outside");
     }
     // Both names are remembered by one entry, and neither is read again.
     let ws = Workspace::open(w.root()).unwrap();

@@ -234,7 +234,7 @@ pub enum OmitReason {
     Symlink,
     /// A FIFO, socket or device.
     SpecialFile,
-    /// A file that has another name outside the run's folders, or is another user's and has several.
+    /// A hard link to a file of another user.
     HardLink,
     /// The name is not UTF-8.
     NameNotUtf8,

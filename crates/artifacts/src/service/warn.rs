@@ -38,9 +38,7 @@ fn why(reason: OmitReason) -> Option<&'static str> {
     Some(match reason {
         OmitReason::Symlink => "it is a symbolic link, and links are never followed",
         OmitReason::SpecialFile => "it is not a plain file",
-        OmitReason::HardLink => {
-            "it has another name outside the run's folders, so it may not be the run's to give"
-        }
+        OmitReason::HardLink => "it is a second name of another user's file",
         OmitReason::NameNotUtf8 => "its name is not text",
         OmitReason::TooLarge => "it is larger than a file may be",
         OmitReason::TooDeep => "it lies too many folders deep",
