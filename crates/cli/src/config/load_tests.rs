@@ -335,7 +335,9 @@ fn a_wrong_address_is_shown_without_its_password_and_key() {
     let said: Vec<&str> = mistakes.iter().map(|m| m.message.as_str()).collect();
     assert_eq!(
         said,
-        ["`model.url` must be an address such as https://example.org, not \"http://…@127.0.0.1:1/v1?…\"."]
+        [
+            "`model.url` must be an address such as https://example.org, not \"http://…@127.0.0.1:1/v1?…\"."
+        ]
     );
 }
 
