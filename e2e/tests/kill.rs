@@ -196,3 +196,27 @@ async fn the_apps_thread_comes_home_although_everything_was_killed() {
         );
     }
 }
+
+/// The database is the data folder's alone, so no run in it can be another node's.
+#[tokio::test]
+async fn a_run_goes_on_although_the_name_of_its_node_is_lost_or_damaged() {
+    for damage in [None, Some("x"), Some(""), Some("tok-not hexadecimal")] {
+        let mut world = World::new();
+        world.set("THREADLINE_BUILTIN_DEMO_PAUSE_MS", "300");
+        world.start().await;
+        world
+            .rpc("session.start", World::turn("draft:1", "go on"))
+            .await;
+        world.kill();
+        let node = world.data().join("node");
+        let before = std::fs::read_to_string(&node).unwrap();
+        match damage {
+            None => std::fs::remove_file(&node).unwrap(),
+            Some(text) => std::fs::write(&node, text).unwrap(),
+        }
+        world.start().await;
+        assert_eq!(world.ended("draft:1").await["status"], json!("completed"));
+        let after = std::fs::read_to_string(&node).unwrap();
+        assert_eq!((after.len(), after == before), (before.len(), false));
+    }
+}

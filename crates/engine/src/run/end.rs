@@ -117,7 +117,9 @@ impl Driver<'_> {
             None,
         )
         .await?;
-        let update = self.update(UpdateKind::Status, "completed");
+        let mut update = self.update(UpdateKind::Status, "completed");
+        update.status = Some(self.run.status);
+        update.code = self.run.code;
         let change = RunChange {
             closed_at: Some(Millis::now()),
             ..RunChange::default()
