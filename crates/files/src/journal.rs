@@ -214,6 +214,7 @@ impl Journal {
         self.end += self.buffer.len() as u64;
         self.unsynced = true;
         // One large record must not keep its memory for ever.
+        self.buffer.clear();
         self.buffer.shrink_to(64 * 1024);
         if durability == Durability::Now
             && let Err(e) = self.sync()

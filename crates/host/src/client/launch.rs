@@ -19,6 +19,14 @@ const READY: Duration = Duration::from_secs(30);
 /// A log of this size begins anew.
 const LOG_BYTES: u64 = 256 * 1024;
 
+/// What keeps a host small: one frame of many megabytes would otherwise teach the allocator to hold on to
+/// as much for ever. Other allocators do not know these names. The agent does not get them.
+const SMALL: [(&str, &str); 3] = [
+    ("MALLOC_ARENA_MAX", "1"),
+    ("MALLOC_MMAP_THRESHOLD_", "65536"),
+    ("MALLOC_TRIM_THRESHOLD_", "131072"),
+];
+
 /// How a host's process is started: a program that hands the arguments after these to
 /// [`main`](crate::main).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +67,7 @@ impl Launch {
             .arg(place.folder())
             // The bridge's secrets are none of the host's business, and so not of its agent's.
             .env_clear()
+            .envs(SMALL)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
