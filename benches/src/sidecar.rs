@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256 as Hasher};
 
-use crate::process::{mb, peak_of, rss};
+use crate::process::{cpu, mb, peak_of, rss};
 
 /// What a plugin would ask for at a time, and how many such requests it keeps under way.
 const PART: u64 = 1024 * 1024;
@@ -32,20 +32,52 @@ pub(crate) fn measure(program: &Path) -> anyhow::Result<()> {
         mb(rss(idle.child.id())?)
     );
     idle.end()?;
-    for (name, size) in [("64 MiB", 64_u64 << 20), ("8 GiB", 8 << 30)] {
+    for (name, size, rounds) in [("64 MiB", 64_u64 << 20, 5), ("8 GiB", 8 << 30, 2)] {
         let run = name.replace(' ', "-");
-        let (seconds, peak) = read(program, folder.path(), &run, size)?;
+        let mut best: Option<Taken> = None;
+        for _ in 0..rounds {
+            let taken = read(program, folder.path(), &run, size)?;
+            best = Some(match best {
+                None => taken,
+                Some(other) => other.better(taken),
+            });
+        }
+        let best = best.context("no round was run")?;
+        let speed = |seconds: f64| size as f64 / seconds / 1e6;
         println!(
-            "read {name:<8}        {:>6.0} MB/s verified, peak memory {:.1} MB  (goal: at least 250)",
-            size as f64 / seconds / 1e6,
-            mb(peak)
+            "read {name:<8}        {:>6.0} MB/s verified, best of {rounds}  (goal: at least 250)",
+            speed(best.seconds)
+        );
+        println!(
+            "  of the sidecar:    {:>6.0} MB for a second of processor time, peak memory {:.1} MB",
+            speed(best.cpu),
+            mb(best.peak)
         );
     }
     Ok(())
 }
 
+/// What reading took.
+struct Taken {
+    seconds: f64,
+    /// Processor time of the sidecar, which a busy machine does not change.
+    cpu: f64,
+    peak: u64,
+}
+
+impl Taken {
+    /// The faster of two; of memory the worse, so that nothing hides.
+    fn better(self, other: Self) -> Self {
+        Self {
+            seconds: self.seconds.min(other.seconds),
+            cpu: self.cpu.min(other.cpu),
+            peak: self.peak.max(other.peak),
+        }
+    }
+}
+
 /// Reads a file of a run from beginning to end, in a process that has never seen it.
-fn read(program: &Path, folder: &Path, run: &str, size: u64) -> anyhow::Result<(f64, u64)> {
+fn read(program: &Path, folder: &Path, run: &str, size: u64) -> anyhow::Result<Taken> {
     let whose = |more: Value| {
         let mut all =
             json!({"appThreadKey": "b", "openclawSessionKey": "agent:main:b", "runId": run});
@@ -104,9 +136,13 @@ fn read(program: &Path, folder: &Path, run: &str, size: u64) -> anyhow::Result<(
         hashed == size && item["sha256"] == digest,
         "the bytes are others"
     );
-    let peak = peak_of(sidecar.child.id())?;
+    let taken = Taken {
+        seconds,
+        cpu: cpu(sidecar.child.id())?.as_secs_f64(),
+        peak: peak_of(sidecar.child.id())?,
+    };
     sidecar.end()?;
-    Ok((seconds, peak))
+    Ok(taken)
 }
 
 #[derive(Deserialize)]

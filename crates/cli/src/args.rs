@@ -1,6 +1,6 @@
 //! The command line, as it is typed.
 
-use std::{path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -360,6 +360,45 @@ pub(crate) enum ConfigCommand {
 pub(crate) enum TokenCommand {
     /// Print it
     Show,
+}
+
+/// A sidecar's command line as a plugin writes it, read without what reads those of people: that
+/// would stay in memory for as long as the sidecar lives. Anything else is not for here.
+pub(crate) fn plain_sidecar(typed: &[OsString]) -> Option<Cli> {
+    let words: Vec<&str> = typed.iter().map(|w| w.to_str()).collect::<Option<_>>()?;
+    let [_, "openclaw-sidecar", flags @ ..] = words.as_slice() else {
+        return None;
+    };
+    let mut data = None;
+    let mut sidecar = Sidecar {
+        workspace: None,
+        media: None,
+        tmp: None,
+    };
+    for pair in flags.chunks(2) {
+        let [flag, value] = pair else { return None };
+        if value.is_empty() || value.starts_with('-') {
+            return None;
+        }
+        let twice = match *flag {
+            "--data" => data.replace((*value).to_owned()).is_some(),
+            "--workspace" => sidecar.workspace.replace((*value).to_owned()).is_some(),
+            "--media" => sidecar.media.replace(value.into()).is_some(),
+            "--tmp" => sidecar.tmp.replace(value.into()).is_some(),
+            _ => return None,
+        };
+        if twice {
+            return None;
+        }
+    }
+    Some(Cli {
+        everywhere: Everywhere {
+            json: false,
+            data,
+            set: Vec::new(),
+        },
+        command: Command::OpenclawSidecar(sidecar),
+    })
 }
 
 impl Cli {

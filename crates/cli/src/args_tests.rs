@@ -50,6 +50,34 @@ fn flags_say_what_they_set() {
 }
 
 #[test]
+fn a_plain_sidecar_is_read_as_any_other_command() {
+    let typed = |line: &str| -> Vec<OsString> { line.split(' ').map(Into::into).collect() };
+    for line in [
+        "threadline openclaw-sidecar",
+        "threadline openclaw-sidecar --workspace ~/ws --tmp /t --media m --data /d",
+    ] {
+        let plain = plain_sidecar(&typed(line)).unwrap();
+        let usual = Cli::try_parse_from(typed(line)).unwrap();
+        assert_eq!(format!("{plain:?}"), format!("{usual:?}"));
+    }
+    // These are for the usual way, which knows what to say about them.
+    for line in [
+        "threadline",
+        "threadline run",
+        "threadline openclaw-sidecar --help",
+        "threadline openclaw-sidecar --tmp",
+        "threadline openclaw-sidecar --tmp --media",
+        "threadline openclaw-sidecar --tmp a --tmp b",
+        "threadline openclaw-sidecar --json x",
+        "threadline --json openclaw-sidecar",
+        "threadline openclaw-sidecar --set a=b",
+        "threadline openclaw-sidecar --tmp=a",
+    ] {
+        assert!(plain_sidecar(&typed(line)).is_none(), "{line}");
+    }
+}
+
+#[test]
 fn what_contradicts_itself_is_refused() {
     for words in [
         &["threadline", "run", "x", "--detach", "--out", "d"][..],

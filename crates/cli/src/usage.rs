@@ -10,11 +10,20 @@ use clap::{
 };
 use threadline_contract::{Code, Fault};
 
-use crate::{args::Cli, commands::print_error, config::meant, exit::Exit, screen::words};
+use crate::{
+    args::{self, Cli},
+    commands::print_error,
+    config::meant,
+    exit::Exit,
+    screen::words,
+};
 
 /// The command line of this process; where it cannot be read that was said already.
 pub(crate) fn read() -> Result<Cli, ExitCode> {
     let typed: Vec<OsString> = std::env::args_os().collect();
+    if let Some(cli) = args::plain_sidecar(&typed) {
+        return Ok(cli);
+    }
     let error = match parsed(&typed) {
         Ok(cli) => return Ok(cli),
         Err(error) => error,
