@@ -2,8 +2,9 @@
 
 use std::{
     fs,
-    io::Write as _,
+    io::{Read as _, Write as _},
     process::{Command, Stdio},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -123,16 +124,34 @@ fn a_question_is_answered_in_place_on_a_terminal() {
         .stderr(Stdio::piped());
     let mut terminal = command.spawn().unwrap();
     let mut keys = terminal.stdin.take().unwrap();
-    until("a question", || {
-        let found = world.run(&["answer", "--json"]).ended(0).json();
-        (!found["questions"].as_array().unwrap().is_empty()).then_some(())
-    });
-    // Long enough for whatever moves to have moved.
-    std::thread::sleep(Duration::from_millis(600));
-    // Nonsense for this question is taken as own words only where those are taken.
-    keys.write_all(b"\n1\n").unwrap();
-    let said = Said::of(terminal.wait_with_output().unwrap()).ended(0);
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let screen = {
+        let (shown, mut out) = (shown.clone(), terminal.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(got @ 1..) = out.read(&mut part) {
+                shown.lock().unwrap().extend_from_slice(&part[..got]);
+            }
+        })
+    };
+    let prompts = |count: usize| {
+        until("a prompt", || {
+            let text = String::from_utf8_lossy(&shown.lock().unwrap()).into_owned();
+            (text.matches("› ").count() >= count).then_some(())
+        });
+        // Long enough for whatever moves to have moved.
+        std::thread::sleep(Duration::from_millis(600));
+    };
+    prompts(1);
+    // An empty line is no answer, so it is asked for again.
+    keys.write_all(b"\n").unwrap();
+    prompts(2);
+    keys.write_all(b"1\n").unwrap();
+    let mut output = terminal.wait_with_output().unwrap();
     drop(keys);
+    screen.join().unwrap();
+    output.stdout = std::mem::take(&mut shown.lock().unwrap());
+    let said = Said::of(output).ended(0);
     assert!(
         said.out.contains("Which colour?") && said.out.contains("✓\u{1b}[0m Red"),
         "{said:?}"
