@@ -7,23 +7,13 @@ use pretty_assertions::assert_eq;
 use serde_json::json;
 use threadline_app::api::AppEvent;
 use threadline_contract::{
-    Code, ResultCode, RunId, method,
-    thread::{Lifecycle, SyncStatus, TaskThread},
+    Code, ResultCode, method,
+    thread::{Lifecycle, SyncStatus},
 };
 
 use crate::support::{
-    Plan, World, eventually, id, on_openclaw, paths, settled, standing, transcript,
+    Plan, World, eventually, id, on_openclaw, paths, settled, standing, transcript, wait_for_run,
 };
-
-async fn run_of(world: &World, thread: &TaskThread) -> RunId {
-    world
-        .until(id(thread), |t| {
-            let association = t.context_state.task_association.as_ref();
-            association.is_some_and(|a| a.run_id.is_some())
-        })
-        .await;
-    world.bridge.run_of(&thread.thread_id).unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_cut_thirty_times_brings_every_event_once() {
@@ -80,7 +70,7 @@ async fn a_bridge_that_dies_and_comes_back_is_waited_for() {
     let world = World::new().await;
     world.bridge.always(Plan::hold());
     let thread = world.send("go").await.thread;
-    let run = run_of(&world, &thread).await;
+    let run = wait_for_run(&world, &thread).await;
     for _ in 0..3 {
         world.bridge.down().await;
         tokio::time::sleep(Duration::from_millis(150)).await;
@@ -107,7 +97,7 @@ async fn a_bridge_that_stays_away_is_given_up_on_with_a_code_and_its_result_fetc
     let world = World::with(|c| c.timings.patience = Duration::from_millis(300)).await;
     world.bridge.always(Plan::hold());
     let thread = world.send("go").await.thread;
-    let run = run_of(&world, &thread).await;
+    let run = wait_for_run(&world, &thread).await;
     world.bridge.down().await;
     let lost = world.settled(id(&thread)).await;
     let code = Some(ResultCode::Code(Code::ConnectFailed));
@@ -174,7 +164,7 @@ async fn silence_counts_as_a_cut() {
     world.bridge.always(Plan::hold());
     world.bridge.shared.silent.store(true, Ordering::SeqCst);
     let thread = world.send("go").await.thread;
-    let run = run_of(&world, &thread).await;
+    let run = wait_for_run(&world, &thread).await;
     eventually("another stream", || async {
         world.bridge.turns().len() >= 2
     })
@@ -212,7 +202,7 @@ async fn a_restart_while_running_goes_on_with_the_same_run() {
     let mut world = World::new().await;
     world.bridge.always(Plan::hold());
     let thread = world.app.send(on_openclaw("go")).await.unwrap().thread;
-    let run = run_of(&world, &thread).await;
+    let run = wait_for_run(&world, &thread).await;
     let question = world.bridge.ask(&run, "Which one?");
     eventually("the question", || async {
         world.app.show(id(&thread)).await.unwrap().questions.len() == 1
@@ -277,7 +267,7 @@ async fn a_restart_after_the_end_finds_the_result() {
     let mut world = World::new().await;
     world.bridge.always(Plan::hold());
     let thread = world.send("go").await.thread;
-    let run = run_of(&world, &thread).await;
+    let run = wait_for_run(&world, &thread).await;
     world.app.close().await.unwrap();
     world
         .bridge
@@ -340,7 +330,7 @@ async fn a_restart_before_the_bridge_has_heard_of_a_stop_still_stops_the_run() {
     let mut world = World::new().await;
     world.bridge.always(Plan::hold());
     let thread = world.send("go").await.thread;
-    let run = run_of(&world, &thread).await;
+    let run = wait_for_run(&world, &thread).await;
     world.bridge.down().await;
     eventually("the bridge is missed", || async {
         world.app.show(id(&thread)).await.unwrap().away.is_some()
