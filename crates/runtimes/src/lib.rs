@@ -10,6 +10,7 @@
 //! | OpenClaw | us, persisted before it is sent | the gateway's workspace | asked by `bootId` and history |
 
 pub mod builtin;
+mod journaled;
 mod local;
 mod runtime;
 

@@ -28,11 +28,10 @@ use super::{
     model::{Model, in_words},
     past::{Begun, Call, Entry, Fact, Past, Ran, Said},
     prompt,
-    record::Record,
-    runs::{Stop, unless},
     tools::{AskUser, Folder, Tool, Work, definitions, one_line},
+    work::{Record, Stop, unless},
 };
-use crate::{Ask, Update};
+use crate::{Ask, Update, journaled::Past as _};
 
 /// What to do next.
 #[derive(Debug, PartialEq)]

@@ -18,8 +18,7 @@ use super::{
     config::BuiltinConfig,
     past::{Begun, Fact, Said},
     prompt::own_words,
-    record::Record,
-    runs::{Stop, unless},
+    work::{Record, Stop, unless},
 };
 use crate::{TurnPlan, Update, local::storage_fault};
 

@@ -10,9 +10,8 @@ use super::{
     chat::{Function, Message, ToolCall},
     past::{Begun, Call, Entry, Past},
     prompt::own_words,
-    record,
 };
-use crate::local::storage_fault;
+use crate::{journaled, local::storage_fault};
 
 /// How much of earlier turns the model is told.
 const MESSAGES: usize = 40;
@@ -58,7 +57,7 @@ fn earlier(folder: &PathBuf, begun: &Begun) -> Result<Vec<Message>, Error> {
     let (mut messages, mut bytes) = (0, 0);
     let mut turns: Vec<Vec<Message>> = Vec::new();
     for (_, path) in runs {
-        let past = match record::read(&path) {
+        let past = match journaled::read::<Past>(&path) {
             Ok(past) => past.unwrap_or_default(),
             Err(e) => {
                 tracing::warn!(error = %e, "an earlier turn cannot be read");

@@ -9,15 +9,13 @@ mod agent;
 mod chat;
 mod config;
 mod demo;
-mod follow;
 mod history;
 mod look;
 mod model;
 mod past;
 mod prompt;
-mod record;
-mod runs;
 mod tools;
+mod work;
 
 use std::sync::Arc;
 
@@ -25,8 +23,6 @@ use threadline_contract::{
     AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey,
     method::DEMONSTRATION,
 };
-use threadline_files::Durability;
-use tokio::sync::watch;
 
 pub use self::{
     config::{BuiltinConfig, Limits, ModelConfig},
@@ -35,11 +31,11 @@ pub use self::{
 use self::{
     model::Model,
     past::{Entry, Past},
-    runs::{Runs, Standing, Want},
 };
 use crate::{
     Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry, Room,
     RoomRules, RunRef, Runtime, TurnPlan,
+    journaled::{Runs, Want},
 };
 
 /// What all runs share.
@@ -51,7 +47,7 @@ struct Shared {
 /// The builtin runtime.
 pub struct Builtin {
     shared: Arc<Shared>,
-    runs: Runs,
+    runs: Runs<Shared>,
 }
 
 impl Builtin {
@@ -61,7 +57,7 @@ impl Builtin {
         let model = config.model.as_ref();
         let model = model.map(|m| Model::new(m, config.limits)).transpose()?;
         let shared = Arc::new(Shared { config, model });
-        let runs = Runs::new(Arc::clone(&shared));
+        let runs = Runs::new(Arc::clone(&shared), shared.config.records.clone());
         Ok(Self { shared, runs })
     }
 
@@ -143,64 +139,15 @@ impl Runtime for Builtin {
     }
 
     fn follow<'a>(&'a self, run: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>> {
-        Box::pin(async move {
-            match self.runs.find(run, Want::Resume(after)).await {
-                Ok(Standing::Live(live)) => {
-                    let bell = live.record.bell();
-                    Ok(follow::follow(live.record.path().to_owned(), after, bell))
-                }
-                Ok(Standing::Ended) => {
-                    // Nobody writes any more: everything that is there is all there will be.
-                    let (_, bell) = watch::channel(u64::MAX);
-                    Ok(follow::follow(self.runs.path(run), after, bell))
-                }
-                Ok(Standing::NoRecord) => Err(no_record()),
-                Err(fault) => match lost(fault)? {
-                    Registry::Ended(end) => Ok(follow::only(end)),
-                    _ => Err(no_record()),
-                },
-            }
-        })
+        Box::pin(self.runs.follow(run, after))
     }
 
     fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
-        Box::pin(async move {
-            let says = |past: &Past| match past {
-                Past {
-                    ended: Some(end), ..
-                } => Registry::Ended(end.clone()),
-                Past { begun: Some(_), .. } => Registry::Running,
-                Past { .. } => Registry::NoRecord,
-            };
-            if let Some(live) = self.runs.here(run) {
-                return Ok(live.record.look(says));
-            }
-            match self.runs.read(run).await {
-                Ok(past) => Ok(past.as_ref().map_or(Registry::NoRecord, says)),
-                Err(fault) => lost(fault),
-            }
-        })
+        Box::pin(self.runs.ask(run))
     }
 
     fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(async move {
-            let live = match self.runs.find(run, Want::Resume(0)).await? {
-                Standing::Live(live) => live,
-                Standing::Ended => return Ok(()),
-                Standing::NoRecord => match self.runs.cancel_ahead(run).await {
-                    // It began between the two looks.
-                    Err(_) if self.runs.here(run).is_some() => return self.cancel(run).await,
-                    done => return done,
-                },
-            };
-            let ask = |past: &Past| {
-                let needless = past.cancel_asked || past.ended.is_some();
-                Ok((!needless).then_some(Entry::CancelAsked))
-            };
-            let asked = live.record.decide(Durability::Now, ask).await;
-            live.cancel.cancel();
-            asked
-        })
+        Box::pin(self.runs.cancel(run))
     }
 
     fn answer<'a>(
@@ -209,20 +156,9 @@ impl Runtime for Builtin {
         question: &'a QuestionId,
         answer: Option<&'a str>,
     ) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(async move {
-            let (question, answer) = (question.clone(), answer.map(str::to_owned));
-            match self.runs.find(run, Want::Resume(0)).await? {
-                Standing::Live(live) => {
-                    let take = move |past: &Past| take_answer(past, question, answer);
-                    live.record.decide(Durability::Now, take).await
-                }
-                Standing::Ended => {
-                    let past = self.runs.read(run).await?.unwrap_or_default();
-                    take_answer(&past, question, answer).map(|_| ())
-                }
-                Standing::NoRecord => Err(no_record()),
-            }
-        })
+        let (question, answer) = (question.clone(), answer.map(str::to_owned));
+        let take = move |past: &Past| take_answer(past, question, answer);
+        Box::pin(self.runs.change(run, take))
     }
 
     fn collect<'a>(
@@ -270,20 +206,5 @@ fn take_answer(
             Code::QuestionAlreadyClosed,
             "The question was answered or withdrawn already.",
         )),
-    }
-}
-
-fn no_record() -> Fault {
-    Fault::new(
-        Code::RunLost,
-        "The builtin agent has no record of this run.",
-    )
-}
-
-/// A damaged record ends its run; anything else that hinders reading it may pass.
-fn lost(fault: Fault) -> Result<Registry, Fault> {
-    match fault.code {
-        Code::RunLost => Ok(Registry::Ended(End::failed(fault.code, fault.message))),
-        _ => Err(fault),
     }
 }

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{Millis, QuestionId, StepState, Usage};
+use threadline_contract::{QuestionId, StepState, Usage};
 
-use crate::{End, Frame, Places, TurnPlan, Update};
+pub(super) use crate::journaled::Begun;
+use crate::{End, Frame, Signal, Update, journaled};
 
 /// One line of a run's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,14 +35,6 @@ pub(super) enum Entry {
     CancelAsked,
     /// The run ended.
     Ended(End),
-}
-
-/// A run that was taken on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Begun {
-    pub(super) plan: TurnPlan,
-    pub(super) places: Places,
-    pub(super) at: Millis,
 }
 
 /// What a run must remember to go on after a kill.
@@ -123,37 +116,6 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// Takes in the next line.
-    pub(super) fn apply(&mut self, entry: Entry) {
-        match entry {
-            Entry::Begun(begun) => self.begun = Some(*begun),
-            Entry::Frame { frame, fact } => {
-                self.frames = frame.no;
-                self.show(&frame.update, fact.as_ref());
-                if let Some(fact) = fact {
-                    self.learn(fact);
-                }
-            }
-            Entry::Fact(fact) => self.learn(fact),
-            Entry::Answered { question, answer } => {
-                if let Some(asked) = self.asked.get_mut(&question) {
-                    asked.answer = Some(answer);
-                }
-            }
-            Entry::CancelAsked => self.cancel_asked = true,
-            Entry::Ended(end) => self.ended = Some(end),
-        }
-    }
-
-    /// Frames up to this one were told. Where the journal has fewer, their numbers are not given again,
-    /// and whatever text they had was half a message: whole ones are always on the disk.
-    pub(super) fn told_until(&mut self, frame: i64) {
-        if frame > self.frames {
-            self.frames = frame;
-            self.shown = self.shown.max(self.whole + 1);
-        }
-    }
-
     fn show(&mut self, update: &Update, fact: Option<&Fact>) {
         match update {
             Update::Text(text) => self.shown += text.chars().count() as u64,
@@ -213,6 +175,67 @@ impl Past {
         let of_step = |asked: &Asked| asked.step.as_deref() == Some(step);
         let found = self.asked.iter().find(|(_, asked)| of_step(asked));
         found.map(|(id, _)| id.clone())
+    }
+}
+
+impl journaled::Past for Past {
+    type Line = Entry;
+
+    fn begin(begun: Begun) -> Entry {
+        Entry::Begun(Box::new(begun))
+    }
+
+    fn stop() -> Entry {
+        Entry::CancelAsked
+    }
+
+    fn signals(line: Entry) -> Vec<Signal> {
+        match line {
+            Entry::Frame { frame, .. } => vec![Signal::Frame(frame)],
+            Entry::Ended(end) => vec![Signal::End(end)],
+            _ => vec![],
+        }
+    }
+
+    fn apply(&mut self, line: Entry) {
+        match line {
+            Entry::Begun(begun) => self.begun = Some(*begun),
+            Entry::Frame { frame, fact } => {
+                self.frames = frame.no;
+                self.show(&frame.update, fact.as_ref());
+                if let Some(fact) = fact {
+                    self.learn(fact);
+                }
+            }
+            Entry::Fact(fact) => self.learn(fact),
+            Entry::Answered { question, answer } => {
+                if let Some(asked) = self.asked.get_mut(&question) {
+                    asked.answer = Some(answer);
+                }
+            }
+            Entry::CancelAsked => self.cancel_asked = true,
+            Entry::Ended(end) => self.ended = Some(end),
+        }
+    }
+
+    /// Where the journal has fewer frames than were told, their numbers are not given again, and whatever text they had was half a message: whole ones are always on the disk.
+    fn told_until(&mut self, frame: i64) {
+        if frame > self.frames {
+            self.frames = frame;
+            self.shown = self.shown.max(self.whole + 1);
+        }
+    }
+
+    fn begun(&self) -> Option<&Begun> {
+        self.begun.as_ref()
+    }
+
+    fn cancel_asked(&self) -> bool {
+        self.cancel_asked
+    }
+
+    fn ended(&self) -> Option<&End> {
+        self.ended.as_ref()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     builtin::{
         chat::Answer,
         model::{Model, Pieces, Trouble},
-        record::Record,
+        work::Record,
     },
 };
 

@@ -12,28 +12,28 @@ use threadline_files::{
 };
 use tokio::{sync::watch, task::spawn_blocking};
 
-use super::past::{Entry, Fact, Past};
-use crate::{Frame, Update, local::storage_fault};
+use super::Past;
+use crate::local::storage_fault;
 
 /// How long a journal that another writer is about to let go of is waited for.
 const HANDOVER: Duration = Duration::from_secs(3);
 
 /// A run's journal, open for writing.
-pub(super) struct Record {
+pub(crate) struct Record<P> {
     path: PathBuf,
-    inner: Mutex<Inner>,
+    inner: Mutex<Inner<P>>,
     /// Where the journal ends. Readers sleep on it; the journal itself is what they read.
     bell: watch::Sender<u64>,
 }
 
-struct Inner {
+struct Inner<P> {
     journal: Journal,
-    past: Past,
+    past: P,
 }
 
-impl Record {
+impl<P: Past> Record<P> {
     /// Opens a journal for writing, made if it is not there, and reads what it says. Blocks.
-    pub(super) fn open(path: &Path) -> Result<Self, JournalError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, JournalError> {
         if let Some(folder) = path.parent() {
             atomic::create_dir_all(folder, Access::Private)?;
         }
@@ -41,8 +41,8 @@ impl Record {
         if let Some(cut) = journal.cut() {
             tracing::warn!(path = %path.display(), bytes = cut.bytes, "cut a torn line off a run's journal");
         }
-        let mut past = Past::default();
-        for record in journal.read_after::<Entry>(0)? {
+        let mut past = P::default();
+        for record in journal.read_after::<P::Line>(0)? {
             past.apply(record?.value);
         }
         let (bell, _) = watch::channel(journal.end());
@@ -54,74 +54,73 @@ impl Record {
     }
 
     /// Where it lies.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Rings with every line.
-    pub(super) fn bell(&self) -> watch::Receiver<u64> {
+    pub(crate) fn bell(&self) -> watch::Receiver<u64> {
         self.bell.subscribe()
     }
 
     /// Looks at what was written so far.
-    pub(super) fn look<T>(&self, look: impl FnOnce(&Past) -> T) -> T {
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&P) -> T) -> T {
         look(&self.lock().past)
     }
 
     /// Frames up to this one were handed over, also those that a power cut then took from the journal.
-    pub(super) fn told_until(&self, frame: i64) {
+    pub(crate) fn told_until(&self, frame: i64) {
         self.lock().past.told_until(frame);
     }
 
     /// Writes one line.
-    pub(super) async fn write(
+    pub(crate) async fn write(
         self: &Arc<Self>,
-        entry: Entry,
+        line: P::Line,
         durability: Durability,
     ) -> Result<(), Fault> {
-        self.decide(durability, |_| Ok(Some(entry))).await
-    }
-
-    /// Writes the next frame, with what the run must remember of it.
-    pub(super) async fn frame(
-        self: &Arc<Self>,
-        update: Update,
-        fact: Option<Fact>,
-        durability: Durability,
-    ) -> Result<(), Fault> {
-        self.decide(durability, |past| {
-            let no = past.frames + 1;
-            let frame = Frame { no, update };
-            Ok(Some(Entry::Frame { frame, fact }))
-        })
-        .await
+        self.decide(durability, |_| Ok(Some(line))).await
     }
 
     /// Writes the line that `decide` makes of the past, if any; nobody else writes in between.
     /// Readers hear of it when it is in the file. It happens on a thread of its own, so a caller
     /// that is dropped meanwhile leaves a whole line behind.
-    pub(super) async fn decide(
+    pub(crate) async fn decide(
         self: &Arc<Self>,
         durability: Durability,
-        decide: impl FnOnce(&Past) -> Result<Option<Entry>, Fault> + Send + 'static,
+        decide: impl FnOnce(&P) -> Result<Option<P::Line>, Fault> + Send + 'static,
+    ) -> Result<(), Fault> {
+        self.decide_each(durability, [decide], |past, decide| decide(past))
+            .await
+    }
+
+    /// The same for each of several things, one after the other: each is decided by a past that holds
+    /// the lines of those before it.
+    pub(crate) async fn decide_each<T: Send + 'static>(
+        self: &Arc<Self>,
+        durability: Durability,
+        things: impl IntoIterator<Item = T> + Send + 'static,
+        mut decide: impl FnMut(&P, T) -> Result<Option<P::Line>, Fault> + Send + 'static,
     ) -> Result<(), Fault> {
         let record = Arc::clone(self);
         let written = spawn_blocking(move || {
             let mut inner = record.lock();
-            let Some(entry) = decide(&inner.past)? else {
-                return Ok(());
-            };
-            // A task that was cancelled may have left a line behind that comes too late.
-            if inner.past.ended.is_some() {
-                return Err(Fault::new(Code::Conflict, "The run has ended already."));
+            for thing in things {
+                let Some(line) = decide(&inner.past, thing)? else {
+                    continue;
+                };
+                // A task that was cancelled may have left a line behind that comes too late.
+                if inner.past.ended().is_some() {
+                    return Err(Fault::new(Code::Conflict, "The run has ended already."));
+                }
+                let end = inner
+                    .journal
+                    .append(&line, durability)
+                    .map_err(journal_fault)?;
+                inner.past.apply(line);
+                // Under the lock, so that the bell never goes backwards.
+                record.bell.send_replace(end);
             }
-            let end = inner
-                .journal
-                .append(&entry, durability)
-                .map_err(journal_fault)?;
-            inner.past.apply(entry);
-            // Under the lock, so that the bell never goes backwards.
-            record.bell.send_replace(end);
             Ok(())
         });
         written.await.unwrap_or_else(|e| {
@@ -130,27 +129,27 @@ impl Record {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Inner<P>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reads a journal that nobody here has open. `None` when there is none. Blocks.
-pub(super) fn read(path: &Path) -> Result<Option<Past>, JournalError> {
+pub(crate) fn read<P: Past>(path: &Path) -> Result<Option<P>, JournalError> {
     let reader = match JournalReader::open(path) {
         Ok(reader) => reader,
         Err(JournalError::Files(e)) if e.reason() == Reason::NotFound => return Ok(None),
         Err(e) => return Err(e),
     };
-    let mut past = Past::default();
-    for record in reader.read_after::<Entry>(0)? {
+    let mut past = P::default();
+    for record in reader.read_after::<P::Line>(0)? {
         past.apply(record?.value);
     }
     Ok(Some(past))
 }
 
 /// Removes a journal, or whatever lies in its place. Blocks.
-pub(super) fn remove(path: &Path) -> threadline_files::Result<()> {
+pub(crate) fn remove(path: &Path) -> threadline_files::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(());
     };
@@ -163,7 +162,7 @@ pub(super) fn remove(path: &Path) -> threadline_files::Result<()> {
 }
 
 /// Removes a folder of journals if nothing is left in it. Blocks.
-pub(super) fn remove_empty(folder: &Path) -> threadline_files::Result<()> {
+pub(crate) fn remove_empty(folder: &Path) -> threadline_files::Result<()> {
     let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else {
         return Ok(());
     };
@@ -197,7 +196,7 @@ fn open_patiently(path: &Path) -> Result<Journal, JournalError> {
 }
 
 /// What a caller can be told about a journal.
-pub(super) fn journal_fault(error: JournalError) -> Fault {
+pub(crate) fn journal_fault(error: JournalError) -> Fault {
     match error {
         // A folder or a link has taken its place: that does not pass by itself.
         JournalError::Files(e)

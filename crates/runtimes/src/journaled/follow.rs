@@ -11,7 +11,7 @@ use tokio::{
     task::spawn_blocking,
 };
 
-use super::past::Entry;
+use super::Past;
 use crate::{End, Follow, Signal};
 
 /// Signals that may wait for a reader.
@@ -21,10 +21,10 @@ const PAGE: u64 = 256 * 1024;
 
 /// Follows a journal after frame `after`. `bell` says how far it is written; it closes when nobody
 /// writes any more.
-pub(super) fn follow(path: PathBuf, after: i64, bell: watch::Receiver<u64>) -> Follow {
+pub(super) fn follow<P: Past>(path: PathBuf, after: i64, bell: watch::Receiver<u64>) -> Follow {
     let (to, signals) = mpsc::channel(WAITING);
     tokio::spawn(async move {
-        if let Err(error) = pump(path, after, bell, &to).await {
+        if let Err(error) = pump::<P>(path, after, bell, &to).await {
             // The reader sees a channel that closed without an end, and asks again.
             tracing::error!(%error, "a run's journal cannot be followed");
         }
@@ -40,7 +40,7 @@ pub(super) fn only(end: End) -> Follow {
     signals
 }
 
-async fn pump(
+async fn pump<P: Past>(
     path: PathBuf,
     after: i64,
     mut bell: watch::Receiver<u64>,
@@ -52,7 +52,7 @@ async fn pump(
         let end = *bell.borrow_and_update();
         while cursor < end {
             let page = spawn_blocking(move || {
-                let page = page(&reader, cursor, end, after);
+                let page = page::<P>(&reader, cursor, end, after);
                 (reader, page)
             });
             let Ok((back, page)) = page.await else {
@@ -78,7 +78,7 @@ async fn pump(
     }
 }
 
-fn page(
+fn page<P: Past>(
     reader: &JournalReader,
     cursor: u64,
     end: u64,
@@ -86,17 +86,17 @@ fn page(
 ) -> Result<(u64, Vec<Signal>), JournalError> {
     let mut signals = Vec::new();
     let mut next = cursor;
-    for record in reader.read_after::<Entry>(cursor)? {
+    for record in reader.read_after::<P::Line>(cursor)? {
         let record = record?;
         if record.next > end {
             break;
         }
         next = record.next;
-        match record.value {
-            Entry::Frame { frame, .. } if frame.no > after => signals.push(Signal::Frame(frame)),
-            Entry::Ended(end) => signals.push(Signal::End(end)),
-            _ => {}
-        }
+        let said = P::signals(record.value).into_iter();
+        signals.extend(said.filter(|signal| match signal {
+            Signal::Frame(frame) => frame.no > after,
+            Signal::End(_) => true,
+        }));
         if next - cursor >= PAGE {
             break;
         }
