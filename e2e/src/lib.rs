@@ -1,10 +1,14 @@
-//! What end-to-end tests share: a world with the real binary in it, and a scripted model.
+//! What end-to-end tests share: a world with the real binary in it, a scripted model, real agents and a
+//! real gateway.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a test that cannot go on should say where"
 )]
 
+pub mod agents;
+pub mod gateway;
+pub mod peers;
 pub mod postgres;
 pub mod scripted_model;
 pub mod world;

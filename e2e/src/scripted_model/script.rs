@@ -2,6 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::{
+    talk::{Talk, Tool, Who},
+    tools,
+};
+
 /// What one model call does.
 #[derive(Debug, PartialEq)]
 pub(super) struct Turn {
@@ -9,14 +14,15 @@ pub(super) struct Turn {
     pub(super) text: String,
     /// Tools and their arguments.
     pub(super) calls: Vec<(String, String)>,
-    /// Which model call of the turn this is.
-    pub(super) round: usize,
+    /// Which answer of the whole conversation this is.
+    pub(super) number: usize,
 }
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Modifier {
     Sleep(u64),
     Slow(u64),
+    Rate(u32),
     Fail(u16, u32),
     Drop(u32),
     Error(String),
@@ -35,6 +41,8 @@ struct Scripted {
 
 enum Action {
     Say(String),
+    Write(String, String),
+    Shell(String),
     Call(String, Value),
     /// Arguments that may not even be JSON.
     Raw(String, String),
@@ -42,42 +50,54 @@ enum Action {
 
 impl Turn {
     /// Reads a conversation.
-    pub(super) fn of(messages: &Value) -> Self {
-        let messages = messages.as_array().map(Vec::as_slice).unwrap_or_default();
-        let role = |m: &Value| m.get("role").and_then(Value::as_str).map(str::to_owned);
-        let is = |m: &Value, wanted: &str| role(m).as_deref() == Some(wanted);
-        let last_user = messages.iter().rposition(|m| is(m, "user")).unwrap_or(0);
-        let (before, after) = messages.split_at((last_user + 1).min(messages.len()));
-        let prompt = before.last().map(content).unwrap_or_default();
-        let round = after.iter().filter(|m| is(m, "assistant")).count();
-        let last = after.iter().rev().find(|m| is(m, "tool")).map(content);
-        let last = last.unwrap_or_default();
-        let (mut text, mut calls) = (String::new(), Vec::new());
-        let mut modifiers = Vec::new();
-        match script(&prompt).into_iter().nth(round) {
-            None => {
-                text = "Done.".into();
-                if !last.is_empty() {
-                    text = format!("Done. {last}");
-                }
+    pub(super) fn of(talk: &Talk) -> Self {
+        let prompt = talk.prompt();
+        let after = talk.messages.get(prompt + 1..).unwrap_or_default();
+        let prompt = talk.messages.get(prompt);
+        let prompt = prompt.map(|m| m.text.as_str()).unwrap_or_default();
+        let said = |m: &&super::talk::Message| m.who == Who::Assistant;
+        let round = after.iter().filter(said).count();
+        let last = after.iter().rev().find(|m| m.who == Who::Tool);
+        let last = last.map(|m| m.text.as_str()).unwrap_or_default();
+        let mut turn = Self {
+            modifiers: vec![],
+            text: String::new(),
+            calls: vec![],
+            number: talk.messages.iter().filter(said).count(),
+        };
+        let Some(scripted) = script(prompt).into_iter().nth(round) else {
+            turn.text = "Done.".into();
+            if !last.is_empty() {
+                turn.text = format!("Done. {last}");
             }
-            Some(scripted) => {
-                modifiers = scripted.modifiers;
-                for action in scripted.actions {
-                    match action {
-                        Action::Say(said) => text.push_str(&said.replace("{last}", &last)),
-                        Action::Call(tool, arguments) => calls.push((tool, arguments.to_string())),
-                        Action::Raw(tool, arguments) => calls.push((tool, arguments)),
-                    }
-                }
-            }
+            return turn;
+        };
+        turn.modifiers = scripted.modifiers;
+        for action in scripted.actions {
+            turn.add(action, last, &talk.tools);
         }
+        turn
+    }
+
+    /// An answer outside the script.
+    pub(super) fn aside(text: &str) -> Self {
         Self {
-            modifiers,
-            text,
-            calls,
-            round,
+            modifiers: vec![],
+            text: text.to_owned(),
+            calls: vec![],
+            number: 0,
         }
+    }
+
+    fn add(&mut self, action: Action, last: &str, offered: &[Tool]) {
+        let (tool, arguments) = match action {
+            Action::Say(said) => return self.text.push_str(&said.replace("{last}", last)),
+            Action::Raw(tool, arguments) => return self.calls.push((tool, arguments)),
+            Action::Call(tool, arguments) => (tool, arguments),
+            Action::Write(path, content) => tools::write(offered, &path, &content),
+            Action::Shell(command) => tools::shell(offered, &command),
+        };
+        self.calls.push((tool, arguments.to_string()));
     }
 
     /// How many bytes it says.
@@ -89,11 +109,16 @@ impl Turn {
             .sum();
         self.text.len() + calls
     }
-}
 
-fn content(message: &Value) -> String {
-    let content = message.get("content").and_then(Value::as_str);
-    content.unwrap_or_default().to_owned()
+    /// Its text as it is streamed.
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        self.text.split_inclusive(' ')
+    }
+
+    /// The id of one of its calls: no other call of the conversation has it.
+    pub(super) fn call_id(&self, index: usize) -> String {
+        format!("c{}x{index}", self.number)
+    }
 }
 
 /// The directives of a prompt, one entry per model call.
@@ -131,6 +156,7 @@ fn modifier(word: &str, rest: &str) -> Option<Modifier> {
     Some(match word {
         "sleep" => Modifier::Sleep(rest.parse().ok()?),
         "slow" => Modifier::Slow(rest.parse().ok()?),
+        "rate" => Modifier::Rate(rest.parse().ok()?),
         "fail" => {
             let (status, times) = rest.split_once(' ').unwrap_or((rest, "1000000"));
             Modifier::Fail(status.parse().ok()?, times.trim().parse().ok()?)
@@ -161,11 +187,11 @@ fn action(word: &str, rest: &str) -> Action {
                     )
                 }
             };
-            Action::Call(
-                "write_file".into(),
-                json!({"path": path, "content": content}),
-            )
+            Action::Write(path.to_owned(), content)
         }
+        "shell" => Action::Shell(rest.to_owned()),
+        "count" => Action::Say(count(rest.parse().unwrap_or(1))),
+        "large" => Action::Say(filler("large", rest.parse().unwrap_or(1 << 20))),
         "edit" => {
             let (path, old, new) = (part(), part(), part());
             Action::Call(
@@ -193,6 +219,12 @@ fn action(word: &str, rest: &str) -> Action {
     }
 }
 
+/// The numbers up to this one, a word each.
+fn count(last: u32) -> String {
+    let words: Vec<String> = (1..=last).map(|n| format!("{n} ")).collect();
+    words.concat()
+}
+
 /// A text of so many bytes that says whose it is.
 fn filler(path: &str, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes);
@@ -217,7 +249,7 @@ mod tests {
     use super::*;
 
     fn turn(messages: Value) -> Turn {
-        Turn::of(&messages)
+        Turn::of(&super::super::chat::read(&json!({"messages": messages})))
     }
 
     #[test]
@@ -238,7 +270,7 @@ mod tests {
                     ),
                     ("list_files".into(), "{}".into()),
                 ],
-                round: 0,
+                number: 0,
             }
         );
         assert_eq!(

@@ -1,0 +1,292 @@
+//! A real OpenClaw gateway on loopback: its own folders, its own port, the scripted model behind it.
+
+mod config;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::peers::{self, Peer};
+
+/// How long it may take to be ready while builds use the machine.
+const READY: Duration = Duration::from_secs(120);
+/// How long it may take to end; with runs under way it waits for them much longer.
+const END: Duration = Duration::from_secs(30);
+
+/// What a gateway is started with.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Folders of plugins: loaded, allowed, and let at conversations.
+    pub plugins: Vec<PathBuf>,
+    /// The address of the model, with `/v1`.
+    pub model: String,
+    /// Laid over the configuration, object by object.
+    pub config: Value,
+}
+
+/// A gateway, ended with all its processes when this is dropped, unless it is another's.
+pub struct Gateway {
+    port: u16,
+    token: String,
+    model: String,
+    work: PathBuf,
+    own: Option<Own>,
+}
+
+struct Own {
+    /// Held for its end.
+    _folder: tempfile::TempDir,
+    process: Option<Child>,
+    node: Peer,
+    openclaw: Peer,
+}
+
+impl Gateway {
+    /// Starts one and waits until it is ready. `None`: it is not installed, which was said.
+    pub async fn start(options: &Options) -> Option<Self> {
+        let (node, openclaw) = (Peer::find("node")?, Peer::find("openclaw")?);
+        let folder = tempfile::Builder::new()
+            .prefix("threadline-gateway-")
+            .tempdir()
+            .expect("a temporary folder");
+        let work = folder.path().to_owned();
+        let port = free_port();
+        let token = format!("tok-{}", work.display()).replace('/', "-");
+        let config = config::text(&work, port, &token, options);
+        fs::write(work.join("openclaw.json"), config).expect("its configuration");
+        let own = Own {
+            _folder: folder,
+            process: None,
+            node,
+            openclaw,
+        };
+        let mut gateway = Self {
+            port,
+            token,
+            model: options.model.clone(),
+            work,
+            own: Some(own),
+        };
+        gateway.resume().await;
+        Some(gateway)
+    }
+
+    /// The gateway that `./dev test` started for all tests, else one of its own.
+    ///
+    /// Nobody may stop a shared one, so tests that do take [`Gateway::start`].
+    pub async fn shared(options: &Options) -> Option<Self> {
+        let Some(file) = std::env::var_os("THREADLINE_TEST_GATEWAY") else {
+            return Self::start(options).await;
+        };
+        let begun = Instant::now();
+        loop {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            if let Ok(told) = serde_json::from_str::<Value>(&text) {
+                return Some(Self {
+                    port: told["port"].as_u64().expect("a port") as u16,
+                    token: told["token"].as_str().expect("a token").to_owned(),
+                    model: told["model"].as_str().expect("a model").to_owned(),
+                    work: told["folder"].as_str().expect("a folder").into(),
+                    own: None,
+                });
+            }
+            assert!(begun.elapsed() < READY, "the shared gateway is not ready");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// What [`Gateway::shared`] reads.
+    pub fn told(&self) -> Value {
+        json!({
+            "port": self.port, "token": self.token, "model": self.model, "folder": self.work,
+            "url": self.url(),
+        })
+    }
+
+    /// Where its WebSocket is.
+    pub fn url(&self) -> String {
+        format!("ws://127.0.0.1:{}", self.port)
+    }
+
+    /// Where it speaks HTTP.
+    pub fn http(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Where its model is, with `/v1`.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// The token that lets in.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The folder of everything it has: `openclaw.json`, `state`, `home`, `tmp`, `log`.
+    pub fn folder(&self) -> &Path {
+        &self.work
+    }
+
+    /// The workspace that its agents share.
+    pub fn workspace(&self) -> PathBuf {
+        self.work.join("workspace")
+    }
+
+    /// What it wrote to its output and its log file.
+    pub fn log(&self) -> String {
+        let read = |name: &str| fs::read_to_string(self.work.join("log").join(name));
+        let texts = ["gateway.out", "openclaw.log"].map(|name| read(name).unwrap_or_default());
+        texts.concat()
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        let process = self.own.as_ref().and_then(|own| own.process.as_ref());
+        process.expect("a gateway of our own that runs").id()
+    }
+
+    /// `openclaw ARGUMENTS` for this gateway.
+    pub fn command<S: AsRef<std::ffi::OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Command {
+        let own = self.own.as_ref().expect("a gateway of our own");
+        // The gateway ends with whoever started it, even when that was killed.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]);
+        command.arg(own.node.commands().join("node"));
+        command.arg(own.openclaw.package("openclaw/openclaw.mjs"));
+        command.args(arguments).env_clear();
+        command.env("PATH", peers::path(&[&own.node]));
+        for (name, value) in config::variables(&self.work) {
+            command.env(name, value);
+        }
+        command.current_dir(&self.work).stdin(Stdio::null());
+        command
+    }
+
+    /// Starts it again where it was.
+    pub async fn resume(&mut self) {
+        for folder in ["home", "state", "tmp", "workspace", "log"] {
+            fs::create_dir_all(self.work.join(folder)).expect("its folders");
+        }
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.work.join("log/gateway.out"))
+            .expect("its log");
+        let port = self.port.to_string();
+        let process = self
+            .command(["gateway", "run", "--port", &port, "--bind", "loopback"])
+            .stdout(log.try_clone().expect("its log"))
+            .stderr(log)
+            .spawn()
+            .expect("the gateway starts");
+        self.own.as_mut().expect("a gateway of our own").process = Some(process);
+        self.ready().await;
+    }
+
+    async fn ready(&mut self) {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let http = reqwest::Client::builder().no_proxy().build();
+        let http = http.expect("a client");
+        let begun = Instant::now();
+        while begun.elapsed() < READY {
+            let asked = http.get(format!("{}/readyz", self.http())).send().await;
+            if asked.is_ok_and(|answer| answer.status().is_success()) {
+                return;
+            }
+            let process = self.own.as_mut().and_then(|own| own.process.as_mut());
+            if let Some(Ok(Some(status))) = process.map(Child::try_wait) {
+                panic!("the gateway ended with {status}:\n{}", self.log());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the gateway was not ready after {READY:?}:\n{}", self.log());
+    }
+
+    /// Asks it to end and waits for that; `false`: it had to be killed.
+    pub async fn stop(&mut self) -> bool {
+        self.signal(Signal::TERM);
+        let begun = Instant::now();
+        while begun.elapsed() < END {
+            let process = self.own.as_mut().and_then(|own| own.process.as_mut());
+            if !matches!(process.map(Child::try_wait), Some(Ok(None))) {
+                self.kill();
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        self.kill();
+        false
+    }
+
+    /// Sends a signal to its main process.
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.pid() as i32).expect("a process");
+        // It may have ended by itself.
+        let _ = kill_process(pid, signal);
+    }
+
+    /// Ends it without a word, as a crash would, with the processes that it started.
+    pub fn kill(&mut self) {
+        let Some(mut process) = self.own.as_mut().and_then(|own| own.process.take()) else {
+            return;
+        };
+        let children = descendants(process.id());
+        let _ = process.kill();
+        let _ = process.wait();
+        for child in children {
+            if let Some(pid) = Pid::from_raw(child as i32) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A port that nobody has, below those which the kernel gives out by itself.
+fn free_port() -> u16 {
+    use std::hash::{BuildHasher as _, RandomState};
+    let from = RandomState::new().hash_one(std::process::id()) % 10_000;
+    let ports = (0..10_000).map(|n| 20_000 + ((from + n) % 10_000) as u16);
+    let free = |port: &u16| {
+        std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()
+            && std::net::TcpListener::bind(("127.0.0.1", port + 1)).is_ok()
+    };
+    ports.into_iter().find(free).expect("a free port")
+}
+
+/// Every process beneath this one.
+pub fn descendants(of: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let parents: Vec<(u32, u32)> = entries
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            // The name in parentheses may hold anything; the parent is the second word after it.
+            let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
+            Some((pid, parent.parse().ok()?))
+        })
+        .collect();
+    let mut found = vec![of];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        next += 1;
+        let children = parents.iter().filter(|(_, of)| *of == parent);
+        found.extend(children.map(|(pid, _)| *pid));
+    }
+    found.split_off(1)
+}
