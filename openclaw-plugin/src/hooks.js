@@ -1,0 +1,59 @@
+// What the gateway tells unasked.
+
+import { normalKey } from "./keys.js";
+import { prepare } from "./methods.js";
+import { recordOf } from "./tasks.js";
+import { object, text } from "./read.js";
+import { withoutSecrets } from "./runs.js";
+
+/** @typedef {import("./methods.js").Parts} Parts */
+
+/**
+ * Remembers how a run ended, for when this process is gone.
+ * @param {Parts} parts
+ * @param {import("./host.js").AgentEvent} event
+ */
+export async function hear(parts, event) {
+  const ended = parts.watch.hear(event);
+  if (!ended?.sessionKey) return;
+  await parts.sessions.note(ended.sessionKey, {
+    ...recordOf(ended.runId, ended.verdict),
+    boot: parts.boot,
+    overlapped: ended.overlapped,
+    writtenFiles: [...ended.written],
+  });
+}
+
+/**
+ * An attempt of a run ended. It fires for failed attempts and for such as are repeated, and calls
+ * most of them a success, so it is never taken for the end of a run.
+ * @param {Parts} parts
+ * @param {unknown} event
+ * @param {unknown} context
+ */
+export async function onAgentEnd(parts, event, context) {
+  const runId = text(object(event).runId) ?? text(object(context).runId);
+  const sessionKey = text(object(context).sessionKey) ?? text(object(event).sessionKey);
+  if (!runId || !sessionKey) return;
+  const error = text(object(event).error);
+  parts.watch.hint(runId, error && withoutSecrets(error));
+  await parts.sessions.note(normalKey(sessionKey), {
+    runId, status: "running", source: "agent_end", provisional: true, boot: parts.boot, ...(error ? { error } : {}),
+  });
+}
+
+/**
+ * A session that begins with its mapping. Nothing happens unless both keys and the run are there.
+ * @param {Parts} parts
+ * @param {unknown} event
+ * @param {unknown} context
+ */
+export async function onSessionStart(parts, event, context) {
+  const params = { ...object(context), ...object(event) };
+  if (!text(params.appThreadKey) || !text(params.openclawSessionKey) || !text(params.runId)) return;
+  try {
+    await prepare(parts, params, "session_start");
+  } catch (why) {
+    parts.log.warn(`session_start: the mapping was not written: ${why instanceof Error ? why.message : String(why)}`);
+  }
+}

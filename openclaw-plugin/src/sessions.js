@@ -1,0 +1,117 @@
+// The gateway's session entries, and which of them has which app thread.
+
+import { randomUUID } from "node:crypto";
+
+import { agentOf, normalKey } from "./keys.js";
+import { mappingOf, withHeld } from "./mapping.js";
+import { RUNS, noted, runsOf, stored } from "./runs.js";
+import { object, text } from "./read.js";
+
+export class Sessions {
+  /** @type {Map<string, string>} app threads that were seen, each with its session */
+  #seen = new Map();
+  /** @type {Promise<unknown>} */
+  #turn = Promise.resolve();
+
+  /** @param {() => import("./host.js").Runtime} runtime */
+  constructor(runtime) {
+    this.runtime = runtime;
+  }
+
+  /**
+   * One at a time: who looks whether a key is free and then takes it must not be overtaken.
+   * @template T
+   * @param {() => Promise<T>} work
+   * @returns {Promise<T>}
+   */
+  alone(work) {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  /**
+   * @param {string} sessionKey in normal form
+   * @returns {import("./host.js").SessionEntry | undefined}
+   */
+  entry(sessionKey) {
+    return this.runtime().agent.session.getSessionEntry({ sessionKey, agentId: agentOf(sessionKey) });
+  }
+
+  /**
+   * Changes our share of a session's entry. The entry is made when there is none and `make` is set.
+   * @param {string} sessionKey in normal form
+   * @param {(entry: import("./host.js").SessionEntry) => Record<string, unknown> | undefined} change
+   *   our values under their names, or nothing to leave it as it is
+   * @param {boolean} [make]
+   */
+  async change(sessionKey, change, make = false) {
+    return this.runtime().agent.session.patchSessionEntry({
+      sessionKey,
+      agentId: agentOf(sessionKey),
+      preserveActivity: true,
+      ...(make ? { fallbackEntry: { sessionId: randomUUID(), updatedAt: Date.now() } } : {}),
+      update: (entry) => {
+        const changes = change(entry);
+        return changes ? withHeld(entry, changes) : null;
+      },
+    });
+  }
+
+  /**
+   * Remembers something about a run, in sessions that an app thread has.
+   * @param {string} sessionKey
+   * @param {Parameters<typeof noted>[1]} news
+   */
+  async note(sessionKey, news) {
+    if (!mappingOf(this.entry(sessionKey))) return;
+    await this.change(sessionKey, (entry) => {
+      const runs = runsOf(entry);
+      const after = noted(runs, news, new Date());
+      return after === runs ? undefined : { [RUNS]: stored(after) };
+    });
+  }
+
+  /**
+   * The session that an app thread has. What is remembered is held against the entry; what is not is
+   * looked for in all of them.
+   * @param {string} appThreadKey
+   * @returns {string | undefined}
+   */
+  find(appThreadKey) {
+    const seen = this.#seen.get(appThreadKey);
+    if (seen !== undefined && mappingOf(this.entry(seen))?.appThreadKey === appThreadKey) return seen;
+    this.#seen.clear();
+    for (const agentId of this.#agents()) {
+      for (const { sessionKey, entry } of this.runtime().agent.session.listSessionEntries({ agentId, readOnly: true })) {
+        const mapping = mappingOf(entry);
+        if (mapping) this.#seen.set(mapping.appThreadKey, normalKey(sessionKey));
+      }
+    }
+    return this.#seen.get(appThreadKey);
+  }
+
+  /**
+   * @param {string} appThreadKey
+   * @param {string} sessionKey
+   */
+  remember(appThreadKey, sessionKey) {
+    this.#seen.set(appThreadKey, sessionKey);
+  }
+
+  /** @returns {string[]} */
+  #agents() {
+    const list = object(object(this.runtime().config.current()).agents).list;
+    const named = Array.isArray(list) ? list.map((agent) => text(object(agent).id)?.toLowerCase()) : [];
+    return [...new Set(["main", ...named.filter((id) => id !== undefined)])];
+  }
+
+  /**
+   * The workspace in the settings of a session's agent.
+   * @param {string} sessionKey
+   */
+  workspace(sessionKey) {
+    const { agent, config } = this.runtime();
+    return agent.resolveAgentWorkspaceDir(config.current(), agentOf(sessionKey));
+  }
+}

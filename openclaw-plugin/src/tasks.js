@@ -1,0 +1,228 @@
+// `xworkmate.tasks.get`: how a run stands, by the gateway's own word, and which files it left.
+
+import { isConfirmed, isTerminal, runsOf } from "./runs.js";
+import { judge, readPast } from "./judge.js";
+import { mappingOf } from "./mapping.js";
+import { normalKey } from "./keys.js";
+import { object, text } from "./read.js";
+
+const HISTORY = 500;
+/** How often a run can have been taken up again under another name. */
+const RESUMES = 16;
+/** An idle gateway that has not taken a run up again by then will not. */
+const GIVES_UP_MS = 3 * 60_000;
+
+/** @typedef {import("./methods.js").Parts} Parts */
+
+/**
+ * @param {Parts} parts
+ * @param {Record<string, unknown>} params
+ * @param {unknown} context what the gateway gives to the handler of a request
+ */
+export async function getTask(parts, params, context) {
+  const { sessions } = parts;
+  const appThreadKey = text(params.appThreadKey);
+  const asked = text(params.openclawSessionKey);
+  if (!appThreadKey && !asked) return miss("invalid_lookup", "Name the run by `appThreadKey` or `openclawSessionKey`, and `runId`.");
+  const sessionKey = asked ? normalKey(asked) : sessions.find(appThreadKey ?? "");
+  if (!sessionKey) return miss("mapping_not_found", "No session is mapped to this thread.");
+  const entry = sessions.entry(sessionKey);
+  const mapping = mappingOf(entry);
+  if (appThreadKey && mapping && mapping.appThreadKey !== appThreadKey) {
+    return miss("conflict", "The session belongs to another app thread.");
+  }
+  const known = { ...(mapping ? { mapping, expectedArtifactDirs: mapping.expectedArtifactDirs } : {}) };
+
+  const token = text(params.taskId) ?? text(params.runId);
+  const native = await nativeTask(parts, sessionKey, token);
+  const runId = text(native?.runId) ?? token ?? latest(entry);
+  if (!runId) return miss("task_not_found", "This thread has no run yet.", known);
+  const standing = await stand(parts, { sessionKey, entry, runId, native, context });
+
+  const listed = params.includeArtifacts === false ? undefined : await list(parts, params, { sessionKey, runId, mapping });
+  if (!standing) {
+    const prepared = runsOf(entry).has(runId) ? { prepared: true } : {};
+    const evidence = listed ? { evidence: { artifactCount: listed.artifacts.length } } : {};
+    return miss("no_native_task_record", "The gateway has no record of this run.", { ...known, runId, openclawSessionKey: sessionKey, ...prepared, ...evidence });
+  }
+  return snapshot({ standing, native, mapping, sessionKey, appThreadKey, runId, listed });
+}
+
+/**
+ * How a run stands, followed through restarts of the gateway.
+ * @param {Parts} parts
+ * @param {{ sessionKey: string, entry: import("./host.js").SessionEntry | undefined, runId: string,
+ *   native?: Record<string, unknown> | undefined, context: unknown }} of
+ * @returns {Promise<import("./judge.js").Verdict | undefined>}
+ */
+export async function stand(parts, { sessionKey, entry, runId, native, context }) {
+  const records = runsOf(entry);
+  const record = records.get(runId);
+  let verdict = await judgeOne(parts, { sessionKey, entry, runId, native, context });
+  for (let hop = 0; verdict?.resumedAs && !isTerminal(verdict.status) && hop < RESUMES; hop++) {
+    const { resumedAs } = verdict;
+    const next = await nativeTask(parts, sessionKey, resumedAs);
+    const after = await judgeOne(parts, { sessionKey, entry, runId: resumedAs, native: next, context });
+    if (!after) break;
+    verdict = { ...after, resumedAs: after.resumedAs ?? resumedAs, startedAt: verdict.startedAt ?? after.startedAt };
+    if (verdict.resumedAs === resumedAs) break;
+  }
+  if (verdict && isTerminal(verdict.status) && record?.status !== verdict.status) {
+    await parts.sessions.note(sessionKey, recordOf(runId, verdict));
+  }
+  return verdict;
+}
+
+/**
+ * @param {string} runId
+ * @param {import("./judge.js").Verdict} verdict
+ */
+export function recordOf(runId, verdict) {
+  const { status, source, output, error, code, resumedAs, startedAt, endedAt } = verdict;
+  const iso = (/** @type {number | undefined} */ at) => (at === undefined ? undefined : new Date(at).toISOString());
+  return {
+    runId, status, source,
+    ...defined({ output, error, code, resumedAs, startedAt: iso(startedAt), completedAt: iso(endedAt) }),
+  };
+}
+
+/**
+ * @param {Parts} parts
+ * @param {{ sessionKey: string, entry: import("./host.js").SessionEntry | undefined, runId: string,
+ *   native?: Record<string, unknown> | undefined, context: unknown }} of
+ */
+async function judgeOne(parts, { sessionKey, entry, runId, native, context }) {
+  const record = runsOf(entry).get(runId);
+  const heard = parts.watch.run(runId)?.verdict;
+  const live = heard?.status === "prepared" ? undefined : heard;
+  const active = isActive(parts, context, sessionKey, runId, entry);
+  const known = { record, live, native, active, sameBoot: record?.boot === parts.boot };
+  // What was heard here, or is remembered, needs no further question.
+  if (live || isConfirmed(record)) return judge(known);
+  const wait = await quietly(parts, "agent.wait", () => parts.runtime().subagent.waitForRun({ runId, timeoutMs: 0 }));
+  if (running(context, runId)) return judge({ ...known, live: { status: "running", source: "gateway" }, wait });
+  const history = await quietly(parts, "history", () => parts.runtime().subagent.getSessionMessages({ sessionKey, limit: HISTORY }));
+  const past = history && readPast(history.messages ?? [], runId);
+  return judge({ ...known, wait, past });
+}
+
+/**
+ * Whether the gateway works on the session, or still means to. After a restart it takes up, one after
+ * the other, the sessions whose entry says `running`.
+ * @param {Parts} parts
+ * @param {unknown} context
+ * @param {string} sessionKey
+ * @param {string} runId
+ * @param {import("./host.js").SessionEntry | undefined} entry
+ */
+function isActive(parts, context, sessionKey, runId, entry) {
+  if (running(context, runId) || parts.watch.active(sessionKey)) return true;
+  if (entry?.status !== "running") return false;
+  return parts.watch.underWay > 0 || Date.now() - parts.bootedAt < GIVES_UP_MS;
+}
+
+/**
+ * Whether the gateway has the run among those it works on.
+ * @param {unknown} context
+ * @param {string} runId
+ */
+function running(context, runId) {
+  const { chatAbortControllers, chatQueuedTurns } = object(context);
+  const has = (/** @type {unknown} */ map) => map instanceof Map && map.has(runId);
+  return has(chatAbortControllers) || has(chatQueuedTurns);
+}
+
+/**
+ * @param {Parts} parts
+ * @param {string} sessionKey
+ * @param {string | undefined} token
+ */
+async function nativeTask(parts, sessionKey, token) {
+  return quietly(parts, "tasks", async () => {
+    const runs = parts.runtime().tasks.async.runs.bindSession({ sessionKey });
+    const found = token ? ((await runs.resolve(token)) ?? (await runs.get(token))) : await runs.findLatest();
+    return found ?? undefined;
+  });
+}
+
+/**
+ * A source that cannot be asked says nothing; the others still do.
+ * @template T
+ * @param {Parts} parts
+ * @param {string} what
+ * @param {() => Promise<T>} ask
+ * @returns {Promise<T | undefined>}
+ */
+async function quietly(parts, what, ask) {
+  try {
+    return await ask();
+  } catch (error) {
+    parts.log.warn(`${what} could not be asked: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+}
+
+/** @param {import("./host.js").SessionEntry | undefined} entry */
+function latest(entry) {
+  const begun = [...runsOf(entry).values()].filter((run) => run.status !== "prepared");
+  return begun.sort((a, b) => (a.updatedAt ?? "").localeCompare(b.updatedAt ?? "")).at(-1)?.runId;
+}
+
+/**
+ * @param {Parts} parts
+ * @param {Record<string, unknown>} params
+ * @param {{ sessionKey: string, runId: string, mapping: import("./mapping.js").Mapping | undefined }} of
+ */
+async function list(parts, params, { sessionKey, runId, mapping }) {
+  const { taskId: _, includeArtifacts: __, ...rest } = params;
+  const asked = {
+    ...rest,
+    openclawSessionKey: sessionKey,
+    runId,
+    includeContent: params.includeContent === true,
+    ...(mapping ? { expectedArtifactDirs: mapping.expectedArtifactDirs } : {}),
+  };
+  return parts.files("xworkmate.artifacts.export", asked);
+}
+
+/**
+ * @param {{ standing: import("./judge.js").Verdict, native: Record<string, unknown> | undefined,
+ *   mapping: import("./mapping.js").Mapping | undefined, sessionKey: string, appThreadKey: string | undefined,
+ *   runId: string, listed: any }} of
+ */
+function snapshot({ standing, native, mapping, sessionKey, appThreadKey, runId, listed }) {
+  const { status, source, output, error, code, resumedAs, startedAt, endedAt, provisional } = standing;
+  const terminal = isTerminal(status);
+  const success = terminal ? status === "completed" : true;
+  const taskId = text(native?.id) ?? text(native?.taskId) ?? runId;
+  const task = native ?? { taskId, runId, status, success, source, startedAt, endedAt };
+  return {
+    success,
+    status,
+    taskStatus: text(native?.status) ?? status,
+    terminal,
+    terminalSource: source,
+    mode: "gateway-chat",
+    ...defined({ mapping, appThreadKey: mapping?.appThreadKey ?? appThreadKey, output, resultSummary: output, message: output ?? error, error, code, resumedAs, provisional }),
+    openclawSessionKey: sessionKey,
+    runId,
+    taskId,
+    task,
+    expectedArtifactDirs: mapping?.expectedArtifactDirs ?? [],
+    ...(listed ?? {}),
+    artifacts: listed?.artifacts ?? [],
+    warnings: listed?.warnings ?? [],
+    artifactCount: listed?.manifest?.totalCandidates ?? 0,
+  };
+}
+
+/**
+ * A question without an answer is no error of the gateway's.
+ * @param {string} code
+ * @param {string} message
+ * @param {Record<string, unknown>} [known]
+ */
+const miss = (code, message, known = {}) => ({ ok: false, code, message, ...known });
+
+/** @param {Record<string, unknown>} values */
+const defined = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
