@@ -7,6 +7,7 @@
 )]
 
 pub mod agents;
+pub mod direct;
 pub mod gateway;
 pub mod peers;
 pub mod postgres;

@@ -39,13 +39,15 @@
 //! | `[[sleep MS]]` | waits before it answers |
 //! | `[[slow MS]]` | waits between two words |
 //! | `[[rate N]]` | sends so many words a second |
-//! | `[[fail STATUS TIMES]]` | answers this HTTP status, so many times, and repeats the key it was sent |
+//! | `[[fail STATUS TIMES]]` | answers this HTTP status, so many times (for ever, if none are said), and repeats the key it was sent |
 //! | `[[drop TIMES]]` | cuts the connection in the middle of the answer, so many times |
 //! | `[[error TEXT]]` | reports an error inside the stream |
 //! | `[[hang]]` | takes the request and never answers |
 //! | `[[garbage]]` | streams something that is not JSON |
 //! | `[[length]]` | stops at its length limit |
 //! | `[[whole]]` | answers without streaming |
+//!
+//! Times are counted per script: two threads that shall both fail twice need different words.
 //!
 //! Some behaviour goes with the model's name: `no-tools` refuses requests with tools, `no-usage`
 //! reports no usage, `strict` refuses `stream_options`. Any other name is a plain model that counts
@@ -94,7 +96,7 @@ struct Log {
     /// The person's words in each request.
     prompts: Vec<String>,
     open: usize,
-    /// How often each conversation was sent, for directives that count.
+    /// How often each answer was asked for, for directives that count.
     attempts: HashMap<u64, u32>,
 }
 
@@ -129,13 +131,16 @@ impl Seen {
         Open(self.clone())
     }
 
-    /// How often this answer was asked for before. Agents change what surrounds a prompt from try to try,
-    /// so only the prompt counts, and where in the conversation we are.
+    /// How often this answer was asked for before. Agents change what surrounds the directives from try to
+    /// try, so those alone count, and how far the conversation is.
     fn attempt(&self, talk: &Talk) -> u32 {
         let mut hasher = DefaultHasher::new();
-        let prompt = talk.prompt();
-        let text = talk.messages.get(prompt).map(|m| m.text.as_str());
-        (text, talk.messages.len()).hash(&mut hasher);
+        let prompt = talk.messages.get(talk.prompt());
+        let prompt = prompt.map(|m| m.text.as_str()).unwrap_or_default();
+        for directive in script::directives(prompt) {
+            directive.hash(&mut hasher);
+        }
+        talk.answers().hash(&mut hasher);
         let mut log = self.lock();
         let count = log.attempts.entry(hasher.finish()).or_default();
         *count += 1;

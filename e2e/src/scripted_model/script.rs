@@ -63,7 +63,7 @@ impl Turn {
             modifiers: vec![],
             text: String::new(),
             calls: vec![],
-            number: talk.messages.iter().filter(said).count(),
+            number: talk.answers(),
         };
         let Some(scripted) = script(prompt).into_iter().nth(round) else {
             turn.text = "Done.".into();
@@ -147,7 +147,7 @@ fn script(prompt: &str) -> Vec<Scripted> {
     calls
 }
 
-fn directives(prompt: &str) -> impl Iterator<Item = &str> {
+pub(super) fn directives(prompt: &str) -> impl Iterator<Item = &str> {
     let parts = prompt.split("[[").skip(1);
     parts.filter_map(|part| Some(part.split_once("]]")?.0.trim()))
 }

@@ -45,6 +45,12 @@ impl Talk {
         }
     }
 
+    /// How often the model answered.
+    pub(super) fn answers(&self) -> usize {
+        let answers = self.messages.iter().filter(|m| m.who == Who::Assistant);
+        answers.count()
+    }
+
     /// Where the person's last words are.
     ///
     /// Agents put user messages of their own around them (where they work, what time it is, reminders):
