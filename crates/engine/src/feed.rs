@@ -80,12 +80,14 @@ impl Engine {
         let record = self.store().run(&caller.account, run).await?;
         let stream = StreamId::thread(&record.account, &record.thread);
         let head = self.store().last_seq(&stream).await?;
+        // Only the run's own part of the log is read, however long the thread has become.
+        let until = record.log_to.map_or(head, |to| to.min(head));
         let one = OneRun {
             caller: caller.clone(),
             id: run.clone(),
             stream: stream.clone(),
-            cursor: after,
-            head,
+            cursor: after.max(record.log_from),
+            head: until,
             result_due: None,
             look: true,
             done: false,
@@ -119,10 +121,9 @@ impl Feed {
                 return Ok(None);
             }
             if run.cursor < run.head {
-                let page =
-                    self.engine
-                        .store()
-                        .run_events_after(&run.stream, &run.id, run.cursor, PAGE);
+                let range = (run.cursor, run.head);
+                let store = self.engine.store();
+                let page = store.run_events(&run.stream, &run.id, range, PAGE);
                 let page = Box::pin(page).await?;
                 run.cursor = page.last().map_or(run.head, |e| e.seq);
                 self.ready = page.into();

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use threadline_contract::{AccountId, AppThreadKey, Millis, RunId};
 
-use crate::{Lease, Result, Store, Subscription, json, open::read, sql};
+use crate::{Lease, Result, Run, Store, Subscription, json, open::read, sql};
 
 /// Names a log. It contains the account, so that two accounts never share one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,18 +159,20 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// The same, of one run only.
-    pub async fn run_events_after(
+    /// Events of one run, numbered after the range's start and up to its end: at most `limit`, in order.
+    /// A run's events lie between its `log_from` and `log_to`.
+    pub async fn run_events(
         &self,
         stream: &StreamId,
         run: &RunId,
-        seq: i64,
+        (after, until): (i64, i64),
         limit: u32,
     ) -> Result<Vec<StoredEvent>> {
-        let rows: Vec<EventRow> = read!(self, |db| sqlx::query_as(sql::RUN_EVENTS_AFTER)
+        let rows: Vec<EventRow> = read!(self, |db| sqlx::query_as(sql::RUN_EVENTS)
             .bind(stream.as_str())
+            .bind(after)
+            .bind(until)
             .bind(run.as_str())
-            .bind(seq)
             .bind(i64::from(limit))
             .fetch_all(db)
             .await)?;
@@ -185,12 +187,15 @@ impl Store {
             .await)
     }
 
-    /// The highest frame of a run that was logged: a driver that re-attaches goes on after it, and
+    /// The last frame of a run that was logged: a driver that re-attaches goes on after it, and
     /// so neither loses nor doubles an event.
-    pub async fn last_frame(&self, run: &RunId) -> Result<Option<i64>> {
+    pub async fn last_frame(&self, run: &Run) -> Result<Option<i64>> {
+        let stream = run.stream();
         read!(self, |db| sqlx::query_scalar(sql::LAST_FRAME)
-            .bind(run.as_str())
-            .fetch_one(db)
+            .bind(stream.as_str())
+            .bind(run.log_from)
+            .bind(run.id.as_str())
+            .fetch_optional(db)
             .await)
     }
 

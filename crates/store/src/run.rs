@@ -121,6 +121,10 @@ pub struct Run {
     pub lease_epoch: i64,
     /// Until when the lease holds; zero when nobody has it.
     pub lease_until: Millis,
+    /// The last number of the thread's log before the run: all its events come after it.
+    pub log_from: i64,
+    /// The last number of the thread's log when the run was closed: none of its events come after it.
+    pub log_to: Option<i64>,
 }
 
 impl Run {
@@ -264,6 +268,8 @@ pub(crate) struct RunRow {
     lease_owner: Option<String>,
     lease_epoch: i64,
     lease_until: i64,
+    log_from: i64,
+    log_to: Option<i64>,
 }
 
 impl TryFrom<RunRow> for Run {
@@ -303,6 +309,8 @@ impl TryFrom<RunRow> for Run {
             lease_owner: row.lease_owner,
             lease_epoch: row.lease_epoch,
             lease_until: Millis(row.lease_until),
+            log_from: row.log_from,
+            log_to: row.log_to,
         })
     }
 }

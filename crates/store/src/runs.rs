@@ -4,7 +4,8 @@ use serde_json::json;
 use threadline_contract::{AccountId, AppThreadKey, Millis, RequestId, RunId, RuntimeId, Sha256};
 
 use crate::{
-    LaneEntry, Lease, NewEvent, NewRun, Result, Run, RunChange, RunEnd, Store, StoreError, json,
+    LaneEntry, Lease, NewEvent, NewRun, Result, Run, RunChange, RunEnd, Store, StoreError,
+    StreamId, json,
     open::read,
     run::{LaneRow, Phase, RunRow},
     sql,
@@ -259,6 +260,7 @@ async fn admit(tx: &mut Tx, new: NewRun, events: Vec<NewEvent>) -> Result<Admitt
     tx.stays(&new.account, &new.thread).await?;
     let runtime = new.runtime.to_string();
     let lease = new.lease.as_ref();
+    let stream = StreamId::thread(&new.account, &new.thread);
     let row: RunRow = on!(tx, |c| sqlx::query_as(sql::ADD_RUN)
         .bind(new.id.as_str())
         .bind(new.account.as_str())
@@ -271,6 +273,7 @@ async fn admit(tx: &mut Tx, new: NewRun, events: Vec<NewEvent>) -> Result<Admitt
         .bind(lease.map(|l| l.owner.as_str()))
         .bind(i64::from(lease.is_some()))
         .bind(lease.map_or(0, |l| l.until.0))
+        .bind(stream.as_str())
         .fetch_one(c)
         .await)?;
     on!(tx, |c| sqlx::query(sql::ADD_TURN)
@@ -280,7 +283,7 @@ async fn admit(tx: &mut Tx, new: NewRun, events: Vec<NewEvent>) -> Result<Admitt
         .await
         .map(drop))?;
     let run = Run::try_from(row)?;
-    tx.append(&run.stream(), events).await?;
+    tx.append(&stream, events).await?;
     Ok(Admitted::New(run))
 }
 
@@ -323,7 +326,21 @@ async fn change_run(
             .await
             .map(drop))?;
     }
-    tx.append(&run.stream(), events).await?;
+    log(tx, run, events).await
+}
+
+/// Logs what belongs to a change. With the change that closes the run, its part of the log ends.
+async fn log(tx: &mut Tx, mut run: Run, events: Vec<NewEvent>) -> Result<Run> {
+    let appended = tx.append(&run.stream(), events).await?;
+    if run.phase == Phase::Closed && run.log_to.is_none() {
+        on!(tx, |c| sqlx::query(sql::CLOSE_LOG)
+            .bind(run.id.as_str())
+            .bind(appended.last)
+            .execute(c)
+            .await
+            .map(drop))?;
+        run.log_to = Some(appended.last);
+    }
     Ok(run)
 }
 
@@ -346,8 +363,7 @@ async fn end_run(tx: &mut Tx, lease: Lease, end: RunEnd, events: Vec<NewEvent>) 
         .fetch_optional(c)
         .await)?;
     if let Some(first) = first {
-        let run = Run::try_from(first)?;
-        tx.append(&run.stream(), events).await?;
+        let run = log(tx, first.try_into()?, events).await?;
         return Ok(Ended::First(run));
     }
     let there = sql::RUN_TO_CHANGE.of(tx.dialect());

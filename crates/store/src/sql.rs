@@ -58,7 +58,7 @@ macro_rules! run_columns {
     () => {
         "id, account, thread, runtime, session_key, method, phase, status, code, message, text, usage, missing, \
          cancel_requested_at, created_at, started_at, ended_at, closed_at, artifact_state, omitted, empty_reason, \
-         anomalies, lease_owner, lease_epoch, lease_until"
+         anomalies, lease_owner, lease_epoch, lease_until, log_from, log_to"
     };
 }
 macro_rules! event_columns {
@@ -91,8 +91,8 @@ common {
 
     ADD_REQUEST = "insert into requests (account, thread, request_id, digest, run) values ($1, $2, $3, $4, $5) on conflict do nothing returning run";
     REQUEST = "select digest, run from requests where account = $1 and thread = $2 and request_id = $3";
-    ADD_RUN = concat!("insert into runs (id, account, thread, runtime, session_key, method, phase, created_at, lease_owner, lease_epoch, lease_until) \
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ", run_columns!());
+    ADD_RUN = concat!("insert into runs (id, account, thread, runtime, session_key, method, phase, created_at, lease_owner, lease_epoch, lease_until, log_from) \
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, (select coalesce(max(seq), 0) from events where stream = $12)) returning ", run_columns!());
     ADD_TURN = "insert into turns (run, turn) values ($1, $2)";
     CHANGE_TURN = "update turns set turn = $2 where run = $1";
     TURN = "select turn from turns where run = $1";
@@ -113,6 +113,7 @@ common {
     END_RUN = concat!("update runs set status = $3, code = coalesce($4, code), message = coalesce($5, message), text = coalesce($6, text), \
         usage = coalesce($7, usage), missing = coalesce($8, missing), ended_at = $9, phase = coalesce($10, phase) \
         where id = $1 and lease_epoch = $2 and status = 'running' returning ", run_columns!());
+    CLOSE_LOG = "update runs set log_to = $2 where id = $1";
     ADD_ANOMALY = concat!("update runs set anomalies = anomalies || $3 where id = $1 and lease_epoch = $2 and length(anomalies) < 65536 returning ",
         run_columns!());
     REQUEST_CANCEL = concat!("update runs set cancel_requested_at = $3 \
@@ -124,11 +125,9 @@ common {
     CLAIMABLE_RUNS = concat!("select ", run_columns!(), " from runs where phase <> 'closed' and lease_until <= $1 order by lease_until, num limit $2");
 
     EVENTS_AFTER = concat!("select ", event_columns!(), " from events where stream = $1 and seq > $2 order by seq limit $3");
-    // `coalesce` keeps the planner on the run's own index: by the stream's it would read the whole thread.
-    RUN_EVENTS_AFTER = concat!("select ", event_columns!(),
-        " from events where run = $2 and seq > $3 and coalesce(stream, '') = $1 order by seq limit $4");
+    RUN_EVENTS = concat!("select ", event_columns!(), " from events where stream = $1 and seq > $2 and seq <= $3 and run = $4 order by seq limit $5");
     LAST_SEQ = "select coalesce(max(seq), 0) from events where stream = $1";
-    LAST_FRAME = "select max(frame) from events where run = $1 and frame is not null";
+    LAST_FRAME = "select frame from events where stream = $1 and seq > $2 and run = $3 and frame is not null order by seq desc limit 1";
 
     ADD_QUESTION = concat!("insert into questions (", question_columns!(), ") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
     CLOSE_QUESTION = concat!("update questions set state = $3, closed_at = $4, answer = $5, closed_by = $6 \

@@ -24,7 +24,7 @@ impl Driver<'_> {
             let after = self
                 .engine
                 .store()
-                .last_frame(self.id())
+                .last_frame(&self.run)
                 .await?
                 .unwrap_or(0);
             match self.runtime.follow(&run, after).await {

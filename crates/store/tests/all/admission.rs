@@ -55,6 +55,8 @@ async fn a_new_run_is_what_was_said(world: World) {
         lease_owner: Some("node-a".to_owned()),
         lease_epoch: 1,
         lease_until: Millis(61_000),
+        log_from: 0,
+        log_to: None,
     };
     assert_eq!(admitted, Admitted::New(run.clone()));
     assert_eq!(world.store.run(&account(), &id).await.unwrap(), run);

@@ -5,7 +5,9 @@ use std::{collections::HashMap, time::Duration};
 use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use threadline_contract::{AccountId, Millis, RunId, RunStatus};
-use threadline_store::{Appended, Dialect, NewEvent, RunChange, StoreError, StoredEvent, StreamId};
+use threadline_store::{
+    Appended, Dialect, NewEvent, Phase, Run, RunChange, StoreError, StoredEvent, StreamId,
+};
 
 use crate::world::{
     World, account, end_with, event, new_run, on_both, other, stream, thread, thread_named,
@@ -91,9 +93,14 @@ async fn pages_go_on_where_the_last_ended(world: World) {
 
 async fn a_run_has_its_own_events_and_frames(world: World) {
     let store = &world.store;
-    let [a, b] = [RunId::fresh(), RunId::fresh()];
-    let of = |run: &RunId, frame| NewEvent {
-        run: Some(run.clone()),
+    store
+        .append(&stream(), None, vec![event("before")])
+        .await
+        .unwrap();
+    let (a, lease) = world.leased().await;
+    let b = world.run().await;
+    let of = |run: &Run, frame| NewEvent {
+        run: Some(run.id.clone()),
         frame,
         ..event("x")
     };
@@ -106,21 +113,44 @@ async fn a_run_has_its_own_events_and_frames(world: World) {
         of(&a, None),
         of(&b, None),
     ];
-    store.append(&stream(), None, events).await.unwrap();
-    let seqs = |run: RunId, after, limit| async move {
-        let events = store.run_events_after(&stream(), &run, after, limit).await;
-        events.unwrap().iter().map(|e| e.seq).collect::<Vec<_>>()
+    let first = store.append(&stream(), None, events).await.unwrap().first;
+    let seqs = |run: &Run, range, limit| {
+        let id = run.id.clone();
+        async move {
+            let events = store.run_events(&stream(), &id, range, limit).await;
+            let numbers = events.unwrap().into_iter().map(|e| e.seq - first);
+            numbers.collect::<Vec<_>>()
+        }
     };
-    assert_eq!(seqs(a.clone(), 0, 9).await, [1, 4, 5]);
-    assert_eq!(seqs(a.clone(), 1, 1).await, [4]);
-    assert_eq!(seqs(b.clone(), 0, 9).await, [2, 6]);
-    assert_eq!(seqs(RunId::fresh(), 0, 9).await, [0; 0]);
+    let all = (0, i64::MAX);
+    assert_eq!(seqs(&a, all, 9).await, [0, 3, 4]);
+    assert_eq!(seqs(&a, (first, i64::MAX), 1).await, [3]);
+    assert_eq!(seqs(&a, (first, first + 3), 9).await, [3]);
+    assert_eq!(seqs(&b, all, 9).await, [1, 5]);
     assert_eq!(store.last_frame(&a).await.unwrap(), Some(2));
     assert_eq!(store.last_frame(&b).await.unwrap(), Some(50));
     // A run is looked up in the stream that the caller may read, and in no other.
     let theirs = StreamId::thread(&other(), &thread());
-    let found = store.run_events_after(&theirs, &a, 0, 9).await.unwrap();
+    let found = store.run_events(&theirs, &a.id, all, 9).await.unwrap();
     assert_eq!(found, []);
+    // The run's part of the log begins where the log stood, and ends with the change that closes it.
+    assert_eq!((a.log_from, b.log_from, a.log_to), (1, 1, None));
+    let close = RunChange {
+        phase: Some(Phase::Closed),
+        ..RunChange::default()
+    };
+    let closed = store
+        .change_run(&lease, close, vec![of(&a, None), event("last")])
+        .await
+        .unwrap();
+    assert_eq!(closed.log_to, Some(first + 7));
+    assert_eq!(store.run_any(&a.id).await.unwrap(), closed);
+    store
+        .append(&stream(), None, vec![event("after")])
+        .await
+        .unwrap();
+    let own = (closed.log_from, first + 7);
+    assert_eq!(seqs(&a, own, 9).await, [0, 3, 4, 6]);
 }
 
 async fn streams_do_not_mix(world: World) {
