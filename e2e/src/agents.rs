@@ -42,7 +42,7 @@ impl Agent {
         match self {
             Self::Gemini => &["gemini", "--acp"],
             Self::Codex => &["codex-acp"],
-            Self::OpenCode => &["opencode", "acp", "--pure"],
+            Self::OpenCode => &["opencode", "acp"],
         }
     }
 
@@ -56,6 +56,9 @@ impl Agent {
         let path = std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path)));
         let path = path.expect("folders without a colon");
         world.set("PATH", path.to_str().expect("a path in UTF-8"));
+        for (name, value) in self.variables(model) {
+            world.set(name, &value);
+        }
         true
     }
 
@@ -70,10 +73,8 @@ impl Agent {
         let name = self.command().first().expect("a command");
         let real = peer.commands().join(name);
         let path = peers::path(&[&node, &peer]);
-        let variables: String = self
-            .variables(home, model)
+        let variables: String = quiet(home)
             .into_iter()
-            .chain(quiet(home))
             .chain([("PATH", path.to_string_lossy().into_owned())])
             .map(|(name, value)| format!("export {name}='{value}'\n"))
             .collect();
@@ -86,20 +87,14 @@ impl Agent {
         Some(command)
     }
 
-    fn variables(self, home: &Path, model: &str) -> Vec<(&'static str, String)> {
+    /// What a person who uses it has in the environment.
+    pub fn variables(self, model: &str) -> Vec<(&'static str, String)> {
         match self {
             Self::Gemini => vec![
                 ("GEMINI_API_KEY", "none".into()),
                 ("GOOGLE_GEMINI_BASE_URL", model.into()),
-                ("GEMINI_CLI_TRUST_WORKSPACE", "true".into()),
             ],
-            Self::Codex => vec![
-                ("SCRIPTED_KEY", "none".into()),
-                // Its own choice lets a second model judge what leaves the sandbox; this asks the person.
-                ("INITIAL_AGENT_MODE", "workspace-write".into()),
-                ("NO_BROWSER", "1".into()),
-                ("CODEX_HOME", home.join(".codex").display().to_string()),
-            ],
+            Self::Codex => vec![("OPENAI_API_KEY", "none".into())],
             Self::OpenCode => vec![
                 ("OPENCODE_DISABLE_AUTOUPDATE", "1".into()),
                 ("OPENCODE_DISABLE_MODELS_FETCH", "1".into()),
@@ -164,7 +159,7 @@ enabled = false
 name = "Scripted"
 base_url = "{model}/v1"
 wire_api = "responses"
-env_key = "SCRIPTED_KEY"
+env_key = "OPENAI_API_KEY"
 requires_openai_auth = false
 supports_websockets = false
 request_max_retries = 1

@@ -12,7 +12,10 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::peers::{self, Peer};
+use crate::{
+    peers::{self, Peer},
+    procs,
+};
 
 /// How long it may take to be ready while builds use the machine.
 const READY: Duration = Duration::from_secs(120);
@@ -240,13 +243,11 @@ impl Gateway {
         let Some(mut process) = self.own.as_mut().and_then(|own| own.process.take()) else {
             return;
         };
-        let children = descendants(process.id());
+        let children = procs::descendants(process.id());
         let _ = process.kill();
         let _ = process.wait();
         for child in children {
-            if let Some(pid) = Pid::from_raw(child as i32) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+            procs::kill(child);
         }
     }
 }
@@ -267,26 +268,4 @@ fn free_port() -> u16 {
             && std::net::TcpListener::bind(("127.0.0.1", port + 1)).is_ok()
     };
     ports.into_iter().find(free).expect("a free port")
-}
-
-/// Every process beneath this one.
-pub fn descendants(of: u32) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let parents: Vec<(u32, u32)> = entries
-        .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The name in parentheses may hold anything; the parent is the second word after it.
-            let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
-            Some((pid, parent.parse().ok()?))
-        })
-        .collect();
-    let mut found = vec![of];
-    let mut next = 0;
-    while let Some(parent) = found.get(next).copied() {
-        next += 1;
-        let children = parents.iter().filter(|(_, of)| *of == parent);
-        found.extend(children.map(|(pid, _)| *pid));
-    }
-    found.split_off(1)
 }

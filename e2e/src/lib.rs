@@ -11,5 +11,7 @@ pub mod direct;
 pub mod gateway;
 pub mod peers;
 pub mod postgres;
+pub mod procs;
+pub mod scripted_agent;
 pub mod scripted_model;
 pub mod world;

@@ -79,10 +79,10 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use self::{
-    answer::stream,
+use self::answer::stream;
+pub(crate) use self::{
     script::{Modifier, Turn},
-    talk::Talk,
+    talk::{Talk, Who},
 };
 
 /// What an endpoint has seen so far. Cloning shares it.

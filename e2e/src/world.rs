@@ -211,15 +211,25 @@ impl World {
 
     /// A turn for the builtin runtime.
     pub fn turn(thread: &str, prompt: &str) -> Value {
+        Self::turn_on("builtin", thread, prompt)
+    }
+
+    /// A turn for an agent, by its name.
+    pub fn turn_on(agent: &str, thread: &str, prompt: &str) -> Value {
         json!({
             "sessionId": thread, "threadId": thread, "prompt": prompt,
-            "routing": {"explicitExecutionTarget": "agent", "explicitProviderId": "builtin"},
+            "routing": {"explicitExecutionTarget": "agent", "explicitProviderId": agent},
             "metadata": {"xworkmateTaskArtifactContract": {"schemaVersion": 1, "appThreadKey": thread, "expectedArtifactDirs": ["artifacts/"]}},
         })
     }
 
     /// Asks for a thread's latest run until it has ended and its files are listed.
     pub async fn ended(&self, thread: &str) -> Value {
+        self.ended_within(thread, READY).await
+    }
+
+    /// The same, for runs that take longer.
+    pub async fn ended_within(&self, thread: &str, limit: Duration) -> Value {
         let begun = Instant::now();
         loop {
             let snapshot = self
@@ -232,12 +242,61 @@ impl World {
                 return result.clone();
             }
             assert!(
-                begun.elapsed() < READY,
+                begun.elapsed() < limit,
                 "the run did not end: {snapshot:#}\n{}",
                 self.log()
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// The whole log of a thread: `{id, update}` each.
+    pub async fn events(&self, thread: &str) -> Vec<Value> {
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let after = all.last().map_or(json!(0), |event| event["id"].clone());
+            let url = format!("{}/acp/events?threadId={thread}&after={after}", self.url);
+            let asked = self.http.get(url).bearer_auth(&self.token).send().await;
+            let page: Value = asked.expect("an answer").json().await.expect("JSON");
+            let events = page["events"].as_array().expect("events");
+            if events.is_empty() {
+                return all;
+            }
+            all.extend(events.iter().cloned());
+        }
+    }
+
+    /// Waits until a thread asks something that waits for an answer.
+    pub async fn question(&self, thread: &str) -> Value {
+        let begun = Instant::now();
+        loop {
+            let asked = self
+                .rpc("xworkmate.questions.list", json!({"threadId": thread}))
+                .await;
+            let open = asked["result"]["questions"].as_array();
+            if let Some(question) = open.and_then(|all| all.first()) {
+                return question.clone();
+            }
+            let snapshot = self
+                .rpc("xworkmate.tasks.get", json!({"appThreadKey": thread}))
+                .await;
+            assert!(
+                begun.elapsed() < 3 * READY && snapshot["result"]["status"] == json!("running"),
+                "nothing was asked: {asked:#}\n{snapshot:#}\n{}",
+                self.log()
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Answers a permission with the first option of this kind.
+    pub async fn permit(&self, question: &Value, kind: &str) {
+        let options = question["options"].as_array().expect("options");
+        let option = options.iter().find(|o| o["kind"] == json!(kind));
+        let option = option.unwrap_or_else(|| panic!("no {kind}: {question:#}"));
+        let params = json!({"questionId": question["questionId"], "optionId": option["optionId"]});
+        let answer = self.rpc("xworkmate.questions.answer", params).await;
+        assert!(answer["result"].is_object(), "{answer:#}");
     }
 }
 

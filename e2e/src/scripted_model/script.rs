@@ -9,17 +9,17 @@ use super::{
 
 /// What one model call does.
 #[derive(Debug, PartialEq)]
-pub(super) struct Turn {
-    pub(super) modifiers: Vec<Modifier>,
-    pub(super) text: String,
+pub(crate) struct Turn {
+    pub(crate) modifiers: Vec<Modifier>,
+    pub(crate) text: String,
     /// Tools and their arguments.
-    pub(super) calls: Vec<(String, String)>,
+    pub(crate) calls: Vec<(String, String)>,
     /// Which answer of the whole conversation this is.
-    pub(super) number: usize,
+    pub(crate) number: usize,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Modifier {
+pub(crate) enum Modifier {
     Sleep(u64),
     Slow(u64),
     Rate(u32),
@@ -50,7 +50,7 @@ enum Action {
 
 impl Turn {
     /// Reads a conversation.
-    pub(super) fn of(talk: &Talk) -> Self {
+    pub(crate) fn of(talk: &Talk) -> Self {
         let prompt = talk.prompt();
         let after = talk.messages.get(prompt + 1..).unwrap_or_default();
         let prompt = talk.messages.get(prompt);
@@ -80,7 +80,7 @@ impl Turn {
     }
 
     /// An answer outside the script.
-    pub(super) fn aside(text: &str) -> Self {
+    pub(crate) fn aside(text: &str) -> Self {
         Self {
             modifiers: vec![],
             text: text.to_owned(),
@@ -101,7 +101,7 @@ impl Turn {
     }
 
     /// How many bytes it says.
-    pub(super) fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         let calls: usize = self
             .calls
             .iter()
@@ -111,12 +111,12 @@ impl Turn {
     }
 
     /// Its text as it is streamed.
-    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
         self.text.split_inclusive(' ')
     }
 
     /// The id of one of its calls: no other call of the conversation has it.
-    pub(super) fn call_id(&self, index: usize) -> String {
+    pub(crate) fn call_id(&self, index: usize) -> String {
         format!("c{}x{index}", self.number)
     }
 }
@@ -147,7 +147,7 @@ fn script(prompt: &str) -> Vec<Scripted> {
     calls
 }
 
-pub(super) fn directives(prompt: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn directives(prompt: &str) -> impl Iterator<Item = &str> {
     let parts = prompt.split("[[").skip(1);
     parts.filter_map(|part| Some(part.split_once("]]")?.0.trim()))
 }

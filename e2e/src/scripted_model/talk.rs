@@ -4,21 +4,21 @@ use serde_json::Value;
 
 /// One request, whatever its dialect.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Talk {
-    pub(super) messages: Vec<Message>,
-    pub(super) tools: Vec<Tool>,
+pub(crate) struct Talk {
+    pub(crate) messages: Vec<Message>,
+    pub(crate) tools: Vec<Tool>,
     /// The answer has to be JSON: a question that an agent asks about its own work.
-    pub(super) wants_json: bool,
+    pub(crate) wants_json: bool,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) struct Message {
-    pub(super) who: Who,
-    pub(super) text: String,
+pub(crate) struct Message {
+    pub(crate) who: Who,
+    pub(crate) text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Who {
+pub(crate) enum Who {
     User,
     Assistant,
     Tool,
@@ -26,19 +26,19 @@ pub(super) enum Who {
 
 /// A tool that the model may call.
 #[derive(Debug, PartialEq)]
-pub(super) struct Tool {
-    pub(super) name: String,
+pub(crate) struct Tool {
+    pub(crate) name: String,
     /// Its parameters, as JSON Schema.
-    pub(super) schema: Value,
+    pub(crate) schema: Value,
 }
 
 impl Talk {
-    pub(super) fn push(&mut self, who: Who, text: String) {
+    pub(crate) fn push(&mut self, who: Who, text: String) {
         self.messages.push(Message { who, text });
     }
 
     /// Adds something that the model said; parts of one answer are one message.
-    pub(super) fn push_said(&mut self, text: String) {
+    pub(crate) fn push_said(&mut self, text: String) {
         match self.messages.last_mut() {
             Some(last) if last.who == Who::Assistant => last.text.push_str(&text),
             _ => self.push(Who::Assistant, text),
@@ -46,7 +46,7 @@ impl Talk {
     }
 
     /// How often the model answered.
-    pub(super) fn answers(&self) -> usize {
+    pub(crate) fn answers(&self) -> usize {
         let answers = self.messages.iter().filter(|m| m.who == Who::Assistant);
         answers.count()
     }
@@ -55,7 +55,7 @@ impl Talk {
     ///
     /// Agents put user messages of their own around them (where they work, what time it is, reminders):
     /// such a message has no directives and does not follow an answer.
-    pub(super) fn prompt(&self) -> usize {
+    pub(crate) fn prompt(&self) -> usize {
         let users = self.messages.iter().enumerate().rev();
         let users = users.filter(|(_, message)| message.who == Who::User);
         let mut last = None;
@@ -75,7 +75,7 @@ impl Talk {
 }
 
 /// All text in a content, which is a string, a part, or a list of parts.
-pub(super) fn text_of(content: &Value) -> String {
+pub(crate) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {
@@ -88,12 +88,12 @@ pub(super) fn text_of(content: &Value) -> String {
 }
 
 /// A field that is a string, or nothing.
-pub(super) fn word<'a>(value: &'a Value, field: &str) -> &'a str {
+pub(crate) fn word<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A field that is a list, or an empty one.
-pub(super) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     let list = value.get(field).and_then(Value::as_array);
     list.map(Vec::as_slice).unwrap_or_default()
 }

@@ -18,6 +18,9 @@ async fn works_alone(agent: Agent) {
     };
     let mut command = Command::new(path);
     command.args(agent.command().iter().skip(1));
+    command.envs(agent.variables(&model.url));
+    // Codex alone lets a second model judge what leaves its sandbox; so it asks the person.
+    command.env("INITIAL_AGENT_MODE", "workspace-write");
     let mut direct = Direct::start(command, &work).await;
 
     let said = direct.turn("[[say hello there]]", "allow_once").await;
@@ -51,6 +54,33 @@ async fn works_alone(agent: Agent) {
         "{failed:#?}"
     );
     assert!(!failed.text.contains("never"), "{failed:#?}");
+}
+
+#[tokio::test]
+async fn the_scripted_agent_works_alone() {
+    let work = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_scripted-agent");
+    let mut direct = Direct::start(Command::new(program), work.path()).await;
+
+    let said = direct.turn("[[rate 500]] [[count 5]]", "").await;
+    assert_eq!(
+        (said.text.as_str(), said.updates.len()),
+        ("1 2 3 4 5 ", 5),
+        "{said:#?}"
+    );
+    let prompt = "[[write reports/a.md = here]] [[shell cat reports/a.md]] [[say it says {last}]]";
+    let wrote = direct.turn(prompt, "allow_once").await;
+    assert_eq!(
+        (wrote.text.as_str(), wrote.asked.len(), wrote.updates.len()),
+        ("it says here", 1, 7),
+        "{wrote:#?}"
+    );
+    let refused = direct
+        .turn("[[write b.md = x]] [[say {last}]]", "reject_once")
+        .await;
+    assert_eq!(refused.text, "The person said no.");
+    let failed = direct.turn("[[fail 400]] [[say x]]", "").await;
+    assert_eq!(failed.answer["error"]["message"], json!("model: 400"));
 }
 
 #[tokio::test]
