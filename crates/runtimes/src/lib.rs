@@ -12,6 +12,7 @@
 pub mod builtin;
 mod journaled;
 mod local;
+pub mod openclaw;
 mod runtime;
 
 pub use local::LocalWorkspace;

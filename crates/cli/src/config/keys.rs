@@ -42,7 +42,7 @@ const fn secret(name: &'static str, env: &'static [&'static str], about: &'stati
 pub(crate) const PREFIX: &str = "THREADLINE_";
 
 /// Every setting, in the order of the documentation.
-pub(crate) const KEYS: [Key; 24] = [
+pub(crate) const KEYS: [Key; 29] = [
     key("data", &["THREADLINE_DATA"], "the data folder"),
     key(
         "workspaces",
@@ -123,6 +123,31 @@ pub(crate) const KEYS: [Key; 24] = [
         "lanes.builtin.max_queued",
         &["THREADLINE_BUILTIN_MAX_QUEUED"],
         "turns that may wait",
+    ),
+    own(
+        "openclaw.url",
+        &["THREADLINE_OPENCLAW_URL"],
+        "the OpenClaw gateway, such as ws://127.0.0.1:18789",
+    ),
+    secret(
+        "openclaw.token",
+        &["THREADLINE_OPENCLAW_TOKEN"],
+        "its token (`gateway.auth.token` in openclaw.json)",
+    ),
+    own(
+        "openclaw.admin",
+        &["THREADLINE_OPENCLAW_ADMIN"],
+        "whether to ask it for administrator's rights, which only an earlier plugin needs",
+    ),
+    key(
+        "lanes.openclaw.max_active",
+        &["THREADLINE_OPENCLAW_MAX_ACTIVE"],
+        "turns that run there at once, if it takes as many",
+    ),
+    key(
+        "lanes.openclaw.max_queued",
+        &["THREADLINE_OPENCLAW_MAX_QUEUED"],
+        "turns that may wait for it",
     ),
     own(
         "artifacts.keep_days",

@@ -72,6 +72,11 @@ builtin.max_steps         40                                                    
 builtin.demo_pause_ms     150                                                           default
 lanes.builtin.max_active  5                                                             default
 lanes.builtin.max_queued  20                                                            default
+openclaw.url              (not set)                                                     default
+openclaw.token            (not set)                                                     default
+openclaw.admin            false                                                         default
+lanes.openclaw.max_active 5                                                             default
+lanes.openclaw.max_queued 20                                                            default
 artifacts.keep_days       0                                                             default
 artifacts.keep_bytes      0                                                             default
 bridge.url                (not set)                                                     default

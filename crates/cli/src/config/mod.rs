@@ -51,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) model: Option<Model>,
     /// The builtin agent.
     pub(crate) builtin: Builtin,
+    /// The OpenClaw gateway.
+    pub(crate) openclaw: Option<OpenClaw>,
     /// How long the files of runs stay.
     pub(crate) keep: Keep,
     /// Another bridge for new threads.
@@ -104,6 +106,21 @@ pub(crate) struct Builtin {
     pub(crate) max_steps: u32,
     /// The demonstration's pauses.
     pub(crate) demo_pause: Duration,
+}
+
+/// The OpenClaw gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenClaw {
+    /// Its address.
+    pub(crate) url: String,
+    /// Its token.
+    pub(crate) token: Option<Secret>,
+    /// Ask for administrator's rights.
+    pub(crate) admin: bool,
+    /// Turns at once.
+    pub(crate) max_active: u32,
+    /// Turns that wait.
+    pub(crate) max_queued: u32,
 }
 
 /// Another bridge.

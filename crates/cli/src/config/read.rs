@@ -11,8 +11,8 @@ use threadline_contract::RuntimeId;
 use threadline_engine::Keep;
 
 use super::{
-    Bridge, Builtin, Config, Log, LogFormat, Mistake, Model, Origin, Secret, Server, Shown,
-    Sources, keys,
+    Bridge, Builtin, Config, Log, LogFormat, Mistake, Model, OpenClaw, Origin, Secret, Server,
+    Shown, Sources, keys,
     layers::Layers,
     value::{self, Value, Wanted},
 };
@@ -161,6 +161,7 @@ impl Read {
             max_active: self.whole("lanes.builtin.max_active", 5, 1..=1000),
             max_queued: self.whole("lanes.builtin.max_queued", 20, 0..=100_000),
         };
+        let openclaw = self.openclaw();
         let keep = self.keep();
         let model = self.model();
         let (bridge, bridge_token) = self.bridge();
@@ -183,6 +184,7 @@ impl Read {
             database: Secret(database),
             model,
             builtin,
+            openclaw,
             keep,
             bridge,
             bridge_token,
@@ -299,6 +301,25 @@ impl Read {
         })
     }
 
+    fn openclaw(&mut self) -> Option<OpenClaw> {
+        let url = self.maybe("openclaw.url", gateway_url);
+        let token = self.maybe("openclaw.token", secret).map(Secret);
+        let admin = self.or("openclaw.admin", false, |v, _| v.truth(), bool::to_string);
+        let max_active = self.whole("lanes.openclaw.max_active", 5, 1..=1000);
+        let max_queued = self.whole("lanes.openclaw.max_queued", 20, 0..=100_000);
+        if token.is_some() && !self.layers.contains_key("openclaw.url") {
+            let message = "`openclaw.token` is set, but `openclaw.url` is not. Set it too (THREADLINE_OPENCLAW_URL).";
+            self.mistake(self.origin("openclaw.token"), message);
+        }
+        Some(OpenClaw {
+            url: url?,
+            token,
+            admin,
+            max_active,
+            max_queued,
+        })
+    }
+
     fn bridge(&mut self) -> (Option<Bridge>, Option<Secret>) {
         let url = self.maybe("bridge.url", Value::url);
         let token = self.maybe("bridge.token", secret);
@@ -343,6 +364,23 @@ fn database(value: &Value) -> Result<String, Wanted> {
     threadline_store::Dialect::of_url(text)
         .map(|_| text.to_owned())
         .ok_or_else(wanted)
+}
+
+/// A gateway's address. What people copy from a browser is taken too.
+fn gateway_url(value: &Value) -> Result<String, Wanted> {
+    let wanted = || "the gateway's address, such as ws://127.0.0.1:18789".to_owned();
+    let text = value.text().map_err(|_| wanted())?;
+    let text = match text.split_once("://") {
+        Some(("http", rest)) => format!("ws://{rest}"),
+        Some(("https", rest)) => format!("wss://{rest}"),
+        _ => text.to_owned(),
+    };
+    let url = reqwest::Url::parse(&text).map_err(|_| wanted())?;
+    let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
+    match matches!(url.scheme(), "ws" | "wss") && url.has_host() && plain {
+        true => Ok(text.trim_end_matches('/').to_owned()),
+        false => Err(wanted()),
+    }
 }
 
 fn public_url(value: &Value) -> Result<String, Wanted> {

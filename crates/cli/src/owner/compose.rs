@@ -11,6 +11,7 @@ use threadline_files::{Access, Lock, LockError, Reason, atomic};
 use threadline_runtimes::{
     LaneSize, LocalWorkspace, Runtime,
     builtin::{Builtin, BuiltinConfig, ModelConfig},
+    openclaw::{OpenClaw, OpenClawConfig},
 };
 use threadline_server::{Activity, Bridge, Door, Gate, GateConfig, Refusal};
 use threadline_store::{Store, StoreConfig};
@@ -138,6 +139,7 @@ struct Parts {
     token: String,
     store: Store,
     builtin: Arc<Builtin>,
+    openclaw: Option<Arc<OpenClaw>>,
     engine: Engine,
     app: App,
 }
@@ -166,13 +168,11 @@ impl Parts {
             token::admit(&store, own.expose(), &format!("THREADLINE_TOKEN of {node}")).await?;
         }
         let builtin = Arc::new(Builtin::new(builtin(config, places)?)?);
+        let openclaw = openclaw(config, places)?.map(Arc::new);
+        let mut runtimes = vec![Arc::clone(&builtin) as Arc<dyn Runtime>];
+        runtimes.extend(openclaw.clone().map(|o| o as Arc<dyn Runtime>));
         let engine = engine_config(config, places, node);
-        let engine = Engine::open(
-            engine,
-            store.clone(),
-            vec![Arc::clone(&builtin) as Arc<dyn Runtime>],
-        )
-        .await?;
+        let engine = Engine::open(engine, store.clone(), runtimes).await?;
         let bridge = Endpoint {
             url: url.to_owned(),
             token: Some(token.clone()),
@@ -183,6 +183,7 @@ impl Parts {
             token,
             store,
             builtin,
+            openclaw,
             engine,
             app,
         })
@@ -246,6 +247,9 @@ impl Parts {
         }
         self.engine.stop().await;
         self.builtin.stop().await;
+        if let Some(openclaw) = &self.openclaw {
+            openclaw.stop().await;
+        }
     }
 
     /// Closes the records, after the last request that may read them.
@@ -274,6 +278,25 @@ fn builtin(config: &Config, places: &Places) -> Result<BuiltinConfig, Fault> {
         model: model.model.clone(),
     });
     Ok(builtin)
+}
+
+/// The OpenClaw gateway, where one is set. It is connected to from now on.
+fn openclaw(config: &Config, places: &Places) -> Result<Option<OpenClaw>, Fault> {
+    let Some(set) = &config.openclaw else {
+        return Ok(None);
+    };
+    let openclaw = OpenClaw::new(OpenClawConfig {
+        url: set.url.clone(),
+        token: set.token.as_ref().map(|token| token.expose().to_owned()),
+        admin: set.admin,
+        folder: places.openclaw(),
+        lane: LaneSize {
+            max_active: set.max_active,
+            max_queued: set.max_queued,
+        },
+        version: VERSION.to_owned(),
+    })?;
+    Ok(Some(openclaw))
 }
 
 fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig {

@@ -50,6 +50,10 @@ impl Places {
     pub(crate) fn builtin(&self) -> PathBuf {
         self.data.join("builtin")
     }
+    /// This machine's identity for OpenClaw gateways, and the notes about runs there.
+    pub(crate) fn openclaw(&self) -> PathBuf {
+        self.data.join("openclaw")
+    }
     /// Where attachments wait for their turn.
     pub(crate) fn attachments(&self) -> PathBuf {
         self.data.join("attachments")

@@ -1,0 +1,224 @@
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use super::*;
+
+const RUN: &str = "turn-1";
+
+/// A gateway that knows nothing.
+fn nothing() -> Evidence<'static> {
+    Evidence {
+        name: RUN,
+        same_boot: true,
+        cancel_asked: false,
+        uptime: Duration::from_secs(3600),
+        wait: wait(json!({"status": "timeout"})),
+        history: History::default(),
+        tasks: Tasks::default(),
+    }
+}
+fn wait(answer: Value) -> Wait {
+    serde_json::from_value(answer).unwrap()
+}
+fn history(messages: Value) -> History {
+    serde_json::from_value(json!({"messages": messages})).unwrap()
+}
+fn tasks(status: &str, error: &str) -> Tasks {
+    let task = json!({"runId": RUN, "status": status, "error": error, "endedAt": 7});
+    serde_json::from_value(json!({"tasks": [{"runId": "other", "status": "failed"}, task]}))
+        .unwrap()
+}
+fn user(run: &str) -> Value {
+    json!({"role": "user", "content": "do it", "idempotencyKey": format!("{run}:user"), "__openclaw": {"id": "u"}})
+}
+fn says(run: &str, text: &str, stop: &str) -> Value {
+    json!({"role": "assistant", "content": [{"type": "text", "text": text}], "stopReason": stop,
+           "__openclaw": {"runId": run, "id": format!("row-{text}")}})
+}
+fn recovery(run: &str) -> Value {
+    json!({"role": "user", "content": "[System] …", "idempotencyKey": format!("{run}:user"),
+           "provenance": {"kind": "internal_system", "sourceTool": RECOVERY}})
+}
+fn done(text: &str) -> Ruling {
+    Ruling::Ended(completed(Some(text.into())), None)
+}
+
+#[test]
+fn agent_wait_is_the_first_witness() {
+    let ended = |answer| wait(answer).end();
+    assert_eq!(
+        ended(
+            json!({"status": "ok", "endedAt": 5, "terminalReply": {"disposition": "visible", "text": "hi"}})
+        ),
+        Some(completed(Some("hi".into())))
+    );
+    assert_eq!(
+        ended(json!({"status": "ok", "terminalReply": {"disposition": "empty"}})),
+        Some(completed(None))
+    );
+    assert_eq!(
+        ended(json!({"status": "error", "error": "⚠️ HTTP 500.\nlogs"})),
+        Some(End::failed(Code::ExecutionFailed, "HTTP 500."))
+    );
+    for stopped in [
+        json!({"status": "error", "error": "aborted", "stopReason": "rpc"}),
+        json!({"status": "error", "stopReason": "rpc"}),
+        json!({"status": "timeout", "endedAt": 5, "stopReason": "rpc"}),
+    ] {
+        assert_eq!(ended(stopped), Some(cancelled()));
+    }
+    // Not finished, unknown, forgotten, queued, draining: nothing distinguishes these.
+    for unknown in [
+        json!({"status": "timeout"}),
+        json!({"status": "pending", "timeoutPhase": "queue"}),
+        json!({"status": "pending", "timeoutPhase": "gateway_draining"}),
+        json!({}),
+    ] {
+        assert_eq!(ended(unknown), None);
+    }
+    let mut seen = nothing();
+    seen.wait = wait(json!({"status": "ok", "endedAt": 5}));
+    seen.tasks = tasks("failed", "later");
+    assert_eq!(rule(&seen), Ruling::Ended(completed(None), Some(5)));
+}
+
+#[test]
+fn a_native_task_is_the_second_and_the_transcript_the_third() {
+    let mut seen = nothing();
+    seen.history = history(json!([user(RUN), says(RUN, "the answer", "stop")]));
+    assert_eq!(rule(&seen), done("the answer"));
+    seen.tasks = tasks("completed", "");
+    assert_eq!(
+        rule(&seen),
+        Ruling::Ended(completed(Some("the answer".into())), Some(7))
+    );
+    for status in ["failed", "timed_out"] {
+        seen.tasks = tasks(status, "it broke");
+        assert_eq!(
+            rule(&seen),
+            Ruling::Ended(End::failed(Code::ExecutionFailed, "it broke"), Some(7))
+        );
+    }
+    seen.tasks = tasks("cancelled", "");
+    assert_eq!(rule(&seen), Ruling::Ended(cancelled(), Some(7)));
+    seen.tasks = tasks("running", "");
+    assert_eq!(rule(&seen), Ruling::Running);
+}
+
+#[test]
+fn another_runs_words_are_never_this_runs() {
+    let mut seen = nothing();
+    seen.history = history(json!([
+        user("before"),
+        says("before", "old answer", "stop"),
+        user(RUN)
+    ]));
+    assert_eq!(rule(&seen), Ruling::Unclear);
+    seen.tasks = tasks("completed", "");
+    assert_eq!(rule(&seen), Ruling::Ended(completed(None), Some(7)));
+}
+
+#[test]
+fn a_tool_call_is_not_the_last_word() {
+    let mut seen = nothing();
+    seen.history = history(json!([user(RUN), says(RUN, "I will look", "toolUse")]));
+    assert_eq!(rule(&seen), Ruling::Unclear);
+    seen.history = history(json!([
+        user(RUN),
+        says(RUN, "I will look", "toolUse"),
+        {"role": "toolResult", "content": "x", "__openclaw": {"runId": RUN}},
+    ]));
+    assert_eq!(rule(&seen), Ruling::Unclear);
+}
+
+#[test]
+fn failures_and_stops_in_the_transcript() {
+    let mut seen = nothing();
+    let error = json!({"role": "assistant", "content": [{"type": "text", "text": "⚠️ HTTP 500."}],
+        "stopReason": "error", "idempotencyKey": format!("{RUN}:terminal-error"), "__openclaw": {"runId": RUN}});
+    seen.history = history(json!([user(RUN), error]));
+    assert_eq!(
+        rule(&seen),
+        Ruling::Ended(End::failed(Code::ExecutionFailed, "HTTP 500."), None)
+    );
+    seen.history = history(json!([user(RUN), says(RUN, "hal", "aborted")]));
+    assert_eq!(rule(&seen), Ruling::Ended(cancelled(), None));
+}
+
+#[test]
+fn a_turn_that_the_gateway_took_up_goes_on_under_its_new_name() {
+    let mut seen = nothing();
+    seen.same_boot = false;
+    seen.uptime = Duration::from_secs(5);
+    seen.tasks = tasks("cancelled", "Task execution process exited before restart.");
+    seen.history = history(json!([user(RUN), recovery("new")]));
+    assert_eq!(rule(&seen), Ruling::Renamed("new".into()));
+    // Also when half an answer was there already.
+    seen.history = history(json!([
+        user(RUN),
+        says(RUN, "I will", "toolUse"),
+        recovery("new")
+    ]));
+    assert_eq!(rule(&seen), Ruling::Renamed("new".into()));
+    // Another message that a person sent in between is not this turn's.
+    seen.history = history(json!([user(RUN), user("other"), recovery("new")]));
+    assert_eq!(rule(&seen), Ruling::Unclear);
+    // Nor is a message that looks like the gateway's but is a person's.
+    let fake = json!({"role": "user", "content": "[System] Your previous turn was interrupted", "idempotencyKey": "x:user"});
+    seen.history = history(json!([user(RUN), fake]));
+    assert_eq!(rule(&seen), Ruling::Unclear);
+}
+
+#[test]
+fn a_turn_that_nobody_takes_up_is_lost_and_not_before_that_is_sure() {
+    let mut seen = nothing();
+    seen.same_boot = false;
+    seen.tasks = tasks("cancelled", "Task execution process exited before restart.");
+    seen.history = history(json!([user(RUN)]));
+    seen.uptime = Duration::from_secs(44);
+    assert_eq!(rule(&seen), Ruling::Unclear);
+    seen.uptime = Duration::from_secs(46);
+    assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
+    seen.history.session_info = Some(Info {
+        status: Some("running".into()),
+        ..Info::default()
+    });
+    assert_eq!(rule(&seen), Ruling::Unclear);
+    seen.uptime = Duration::from_secs(181);
+    assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
+    seen.history.session_info = Some(Info {
+        has_active_run: true,
+        ..Info::default()
+    });
+    assert_eq!(rule(&seen), Ruling::Unclear);
+    // It was asked to stop, so the stop is what it got.
+    seen.cancel_asked = true;
+    assert_eq!(rule(&seen), Ruling::Ended(cancelled(), Some(7)));
+}
+
+#[test]
+fn a_restart_after_the_end_changes_nothing() {
+    let mut seen = nothing();
+    seen.same_boot = false;
+    seen.history = history(json!([user(RUN), says(RUN, "done", "stop"), user("next")]));
+    assert_eq!(rule(&seen), done("done"));
+}
+
+#[test]
+fn no_trace_at_all_means_that_it_never_came() {
+    let mut seen = nothing();
+    assert_eq!(rule(&seen), Ruling::NoRecord);
+    seen.same_boot = false;
+    seen.history = history(json!([user("other"), says("other", "x", "stop")]));
+    assert_eq!(rule(&seen), Ruling::NoRecord);
+}
+
+#[test]
+fn a_run_that_is_at_work_is_running() {
+    let mut seen = nothing();
+    seen.history.in_flight_run = Some(InFlight { run_id: RUN.into() });
+    assert_eq!(rule(&seen), Ruling::Running);
+    seen = nothing();
+    seen.wait = wait(json!({"status": "pending"}));
+    assert_eq!(rule(&seen), Ruling::Running);
+}

@@ -1,0 +1,325 @@
+//! Following a run: its events as they come, its end when the gateway's own evidence says so.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::value::RawValue;
+use threadline_contract::{Code, Fault, Millis};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{
+    evidence::{Ruling, lost},
+    gateway::{CallError, Conn, Listener},
+    notes::Note,
+    story::{LastState, LastWord, Story},
+    turn::Turns,
+};
+use crate::{End, EndStatus, Follow, Frame, Signal};
+
+/// Signals that may wait for the reader.
+const WAITING: usize = 64;
+/// How long the gateway is asked to wait for an end at a time.
+const LONG: Duration = Duration::from_secs(25);
+/// How long a terminal event waits to be confirmed.
+const CONFIRM: Duration = Duration::from_secs(3);
+/// How often an unclear case is looked at again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How long a case may stay unclear on a gateway that did not restart.
+const UNCLEAR: Duration = Duration::from_secs(120);
+/// How long a gateway that is away is waited for before the reader is told to ask again.
+const AWAY: Duration = Duration::from_secs(300);
+
+/// What hears a run's events.
+struct Ear {
+    story: Mutex<Story>,
+    bell: Notify,
+}
+
+impl Ear {
+    fn story(&self) -> MutexGuard<'_, Story> {
+        self.story.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for Ear {
+    fn hear(&self, event: &str, payload: &RawValue) {
+        if self.story().hear(event, payload.get()) {
+            self.bell.notify_one();
+        }
+    }
+}
+
+/// A follower of one run.
+struct Follower {
+    turns: Turns,
+    note: Note,
+    ear: Arc<Ear>,
+    to: mpsc::Sender<Signal>,
+    /// The last frame's number.
+    no: i64,
+    /// The run was told in part before.
+    again: bool,
+}
+
+/// Why following stops.
+enum Stop {
+    /// Nobody listens, or the end was told.
+    Done,
+    /// The connection is gone; the next one goes on.
+    Broken(CallError),
+    /// The reader shall ask again later.
+    Later(Fault),
+}
+
+impl From<CallError> for Stop {
+    fn from(error: CallError) -> Self {
+        Self::Broken(error)
+    }
+}
+
+/// Follows a run after frame `after`.
+pub(super) fn follow(turns: Turns, note: Note, after: i64) -> Follow {
+    let (to, signals) = mpsc::channel(WAITING);
+    let story = match after {
+        0 => Story::default(),
+        _ => Story::again(),
+    };
+    let ear = Arc::new(Ear {
+        story: Mutex::new(story),
+        bell: Notify::new(),
+    });
+    // Before anything is asked, so that nothing falls between.
+    turns.gateway.listen(&note.name, &ear);
+    let follower = Follower {
+        turns,
+        note,
+        ear,
+        to,
+        no: after,
+        again: after > 0,
+    };
+    tokio::spawn(follower.run());
+    signals
+}
+
+/// Follows a run of which only the end is left to tell.
+pub(super) fn only(end: End) -> Follow {
+    let (to, signals) = mpsc::channel(1);
+    // There is room for one, and the receiver is in our hands.
+    let _ = to.try_send(Signal::End(end));
+    signals
+}
+
+impl Follower {
+    async fn run(mut self) {
+        let mut first = true;
+        loop {
+            let up = self.turns.gateway.wait_up(AWAY, AWAY);
+            let conn = tokio::select! {
+                up = up => up,
+                () = self.to.closed() => return,
+            };
+            let stop = match conn {
+                Ok(conn) => self.on(&conn, std::mem::take(&mut first)).await,
+                Err(error) => Stop::Later(super::turn::unreachable(error)),
+            };
+            match stop {
+                Stop::Done => return,
+                Stop::Broken(error) => {
+                    tracing::debug!(run.id = %self.note.run, "Run {} is not heard: {error}", self.note.run);
+                    sleep(Duration::from_millis(100)).await;
+                }
+                Stop::Later(fault) => {
+                    tracing::warn!(run.id = %self.note.run, code = %fault.code, "Run {} cannot be followed: {}", self.note.run, fault.message);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Follows on one connection. A run that was just sent on it needs no looking up.
+    async fn on(&mut self, conn: &Arc<Conn>, first: bool) -> Stop {
+        let fresh = first && !self.again && self.note.boot == conn.boot();
+        if !fresh && let Err(stop) = self.look_up(conn).await {
+            return stop;
+        }
+        loop {
+            if let Err(stop) = self.listen(conn).await {
+                return stop;
+            }
+            // Nothing was heard for long: perhaps the gateway has forgotten it.
+            if let Err(stop) = self.look_up(conn).await {
+                return stop;
+            }
+        }
+    }
+
+    /// Finds out how the run stands, and goes on when it does.
+    async fn look_up(&mut self, conn: &Arc<Conn>) -> Result<(), Stop> {
+        let since = Instant::now();
+        loop {
+            let (ruling, history) = self.turns.look(conn, &self.note).await?;
+            if std::mem::take(&mut self.again) {
+                let mut story = self.ear.story();
+                for (id, text) in history.said(&self.note.name) {
+                    story.say(&id, &text);
+                }
+            }
+            match ruling {
+                Ruling::Running => {
+                    self.note.boot = conn.boot().to_owned();
+                    return Ok(());
+                }
+                Ruling::Renamed(name) => {
+                    tracing::info!(run.id = %self.note.run, "The gateway took run {} up as {name}", self.note.run);
+                    self.note.name = name;
+                    self.note.boot = conn.boot().to_owned();
+                    self.turns.gateway.listen(&self.note.name, &self.ear);
+                    self.write().await?;
+                }
+                Ruling::Ended(end, at) => return Err(self.end(end, at).await),
+                Ruling::NoRecord => return Err(Stop::Later(super::turn::no_record())),
+                Ruling::Unclear if self.same_boot(conn) && since.elapsed() > UNCLEAR => {
+                    return Err(self.end(lost(), None).await);
+                }
+                Ruling::Unclear => {
+                    self.tell().await?;
+                    tokio::select! {
+                        () = sleep(AGAIN) => {}
+                        () = conn.gone() => {
+                            return Err(CallError::Offline("the connection broke".into()).into());
+                        }
+                        () = self.to.closed() => return Err(Stop::Done),
+                    }
+                }
+            }
+        }
+    }
+
+    fn same_boot(&self, conn: &Conn) -> bool {
+        self.note.boot == conn.boot()
+    }
+
+    /// Tells what is heard until the end; comes back when nothing was heard for long.
+    async fn listen(&mut self, conn: &Arc<Conn>) -> Result<(), Stop> {
+        let name = self.note.name.clone();
+        let turns = self.turns.clone();
+        let mut heard = false;
+        let mut waiting = Box::pin(turns.wait(conn, &name, LONG));
+        let mut confirm: Option<Instant> = None;
+        loop {
+            let last_call = confirm.unwrap_or_else(|| Instant::now() + LONG);
+            tokio::select! {
+                answer = &mut waiting => {
+                    let answer = answer?;
+                    if let Some(end) = answer.end() {
+                        return Err(self.end(end, answer.ended_at).await);
+                    }
+                    if !std::mem::take(&mut heard) {
+                        return Ok(());
+                    }
+                    waiting = Box::pin(turns.wait(conn, &name, LONG));
+                }
+                () = self.ear.bell.notified() => {
+                    heard = true;
+                    self.tell().await?;
+                    if confirm.is_none() && self.ear.story().last_word().is_some() {
+                        confirm = Some(Instant::now() + CONFIRM);
+                    }
+                }
+                () = sleep_until(last_call), if confirm.is_some() => {
+                    // It did not confirm in time; its own event is its word too.
+                    let word = self.ear.story().last_word().cloned();
+                    if let Some(word) = word {
+                        return Err(self.end(said(&word), None).await);
+                    }
+                    confirm = None;
+                }
+                () = self.to.closed() => return Err(Stop::Done),
+            }
+        }
+    }
+
+    /// Hands over what is new.
+    async fn tell(&mut self) -> Result<(), Stop> {
+        let updates = self.ear.story().take();
+        for update in updates {
+            self.no += 1;
+            let frame = Frame {
+                no: self.no,
+                update,
+            };
+            let sent = self.to.send(Signal::Frame(frame)).await;
+            sent.map_err(|_| Stop::Done)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the end, after it is noted.
+    async fn end(&mut self, mut end: End, at: Option<i64>) -> Stop {
+        {
+            let mut story = self.ear.story();
+            match end.status {
+                EndStatus::Completed => story.settle(end.text.as_deref()),
+                // What it said until then; never another run's words.
+                EndStatus::Failed | EndStatus::Cancelled => end.text = story.text(),
+            }
+            if end.code == Some(Code::ExecutionFailed)
+                && story.last_word().is_some_and(|word| word.of_model)
+            {
+                end.code = Some(Code::ModelFailed);
+            }
+            end.usage = end.usage.or_else(|| story.usage());
+            end.wrote = story.wrote().to_vec();
+        }
+        if let Err(stop) = self.tell().await {
+            return stop;
+        }
+        self.note.end = Some(end.clone());
+        self.note.ended_at = at;
+        self.note.heard_at = Some(Millis::now());
+        if let Err(stop) = self.write().await {
+            return stop;
+        }
+        let _ = self.to.send(Signal::End(end)).await;
+        Stop::Done
+    }
+
+    /// Notes what is known; what somebody else noted meanwhile stays.
+    async fn write(&mut self) -> Result<(), Stop> {
+        let run = crate::RunRef {
+            session: self.note.session.clone(),
+            run: self.note.run.clone(),
+        };
+        let kept = self.turns.notes.read(&run).await.map_err(Stop::Later)?;
+        self.note.cancel_asked |= kept.is_some_and(|n| n.cancel_asked);
+        self.turns
+            .notes
+            .write(&self.note)
+            .await
+            .map_err(Stop::Later)
+    }
+}
+
+/// The end that a terminal event tells.
+fn said(word: &LastWord) -> End {
+    let status = match word.state {
+        LastState::Final => EndStatus::Completed,
+        LastState::Error => EndStatus::Failed,
+        LastState::Aborted => EndStatus::Cancelled,
+    };
+    let message = word.message.as_deref().map(super::story::sentence);
+    End {
+        status,
+        code: (status == EndStatus::Failed).then_some(Code::ExecutionFailed),
+        message: message.filter(|_| status == EndStatus::Failed),
+        text: None,
+        usage: None,
+        wrote: vec![],
+    }
+}

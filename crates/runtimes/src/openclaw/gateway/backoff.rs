@@ -1,0 +1,73 @@
+//! How long to wait before the next try. Decided here, waited elsewhere.
+
+use std::time::Duration;
+
+/// For so long after a gateway that worked went away it is looked for closely: it is restarting.
+const CLOSE: Duration = Duration::from_secs(120);
+/// The pause between two tries in that time, at most.
+const NEAR: Duration = Duration::from_secs(1);
+/// The longest pause at all.
+const FAR: Duration = Duration::from_secs(30);
+/// The first pause when no gateway was there yet.
+const FIRST: Duration = Duration::from_millis(500);
+
+/// Whether the gateway is looked for closely.
+pub(super) fn is_close(gone: Option<Duration>) -> bool {
+    gone.is_some_and(|gone| gone < CLOSE)
+}
+
+/// The pause before the next try. `gone`: how long ago a gateway that worked went away, if one did.
+/// `tries`: how many failed since it was last looked for closely. `asked`: what the gateway itself
+/// asked for. `dice`: 0 to 1, so that many clients do not come back at once.
+pub(super) fn pause(
+    gone: Option<Duration>,
+    tries: u32,
+    asked: Option<Duration>,
+    dice: f64,
+) -> Duration {
+    let dice = dice.clamp(0.0, 1.0);
+    if is_close(gone) {
+        let most = asked.unwrap_or(NEAR).min(NEAR);
+        return most.mul_f64(0.4 + 0.6 * dice);
+    }
+    let grown = FIRST.saturating_mul(2_u32.saturating_pow(tries.min(16)));
+    let most = grown.max(asked.unwrap_or_default()).min(FAR);
+    most.mul_f64(0.5 + 0.5 * dice)
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_gateway_that_worked_is_looked_for_every_second_at_most_for_two_minutes() {
+        let gone = |s| Some(Duration::from_secs(s));
+        assert_eq!(pause(gone(0), 0, None, 1.0), ms(1000));
+        assert_eq!(pause(gone(0), 0, None, 0.0), ms(400));
+        assert_eq!(pause(gone(119), 500, None, 1.0), ms(1000));
+        // Also when it asks for more: a restarted gateway is found within a second and a half.
+        assert_eq!(pause(gone(60), 3, Some(ms(5000)), 1.0), ms(1000));
+        assert_eq!(pause(gone(60), 3, Some(ms(200)), 1.0), ms(200));
+        assert_eq!(pause(gone(120), 0, None, 1.0), ms(500));
+    }
+
+    #[test]
+    fn then_ever_more_rarely_up_to_half_a_minute() {
+        let far: Vec<u64> = (0..9)
+            .map(|tries| pause(None, tries, None, 1.0).as_millis() as u64)
+            .collect();
+        assert_eq!(
+            far,
+            [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]
+        );
+        assert_eq!(pause(None, u32::MAX, None, 0.0), ms(15000));
+        assert_eq!(pause(None, 0, Some(ms(9000)), 1.0), ms(9000));
+        assert_eq!(pause(None, 0, Some(ms(90_000)), 1.0), ms(30_000));
+    }
+}

@@ -1,0 +1,310 @@
+//! One connection that is up: requests out, answers and events in. Everything that waits is bounded.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout},
+};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    handshake::Socket,
+    wire::{Hello, Incoming, Request, Shutdown, WireError},
+};
+
+/// Requests that may wait to be written.
+const OUTGOING: usize = 64;
+/// Requests that may wait for their answers.
+const PENDING: usize = 1024;
+
+/// Why a request has no good answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// There is no connection, or it broke before the answer. It may have got through.
+    #[error("{0}")]
+    Offline(String),
+    /// No answer in time. It may have got through.
+    #[error("the gateway did not answer `{0}` in time")]
+    Slow(String),
+    /// The gateway said no.
+    #[error("{0}")]
+    Refused(WireError),
+    /// It said something else than expected.
+    #[error("the gateway's answer to `{method}` is not understood: {why}")]
+    NotUnderstood {
+        /// What was asked.
+        method: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The request itself is too large, or too many wait.
+    #[error("{0}")]
+    NotSent(String),
+}
+
+impl CallError {
+    /// The gateway surely did nothing: it said so, or never heard of it.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            Self::Refused(error) => !error.retryable,
+            Self::NotSent(_) => true,
+            Self::Offline(_) | Self::Slow(_) | Self::NotUnderstood { .. } => false,
+        }
+    }
+}
+
+type Answer = Result<Box<RawValue>, CallError>;
+
+/// A connection that is up, or was.
+pub(crate) struct Conn {
+    hello: Hello,
+    since: Instant,
+    out: mpsc::Sender<Message>,
+    pending: Mutex<HashMap<String, oneshot::Sender<Answer>>>,
+    next: AtomicU64,
+    draining: AtomicBool,
+    closed: CancellationToken,
+}
+
+/// What the socket's task needs beside the connection.
+pub(super) struct Wires {
+    socket: Socket,
+    outgoing: mpsc::Receiver<Message>,
+}
+
+impl Conn {
+    pub(super) fn new(socket: Socket, hello: Hello) -> (Self, Wires) {
+        let (out, outgoing) = mpsc::channel(OUTGOING);
+        let conn = Self {
+            hello,
+            since: Instant::now(),
+            out,
+            pending: Mutex::default(),
+            next: AtomicU64::new(1),
+            draining: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+        };
+        (conn, Wires { socket, outgoing })
+    }
+
+    /// What the gateway said when we came.
+    pub(crate) fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// Which start of the gateway this is.
+    pub(crate) fn boot(&self) -> &str {
+        &self.hello.server.boot
+    }
+
+    /// How long the gateway has been up.
+    pub(crate) fn uptime(&self) -> Duration {
+        let then = self.hello.snapshot.uptime_ms.unwrap_or(0);
+        Duration::from_millis(then) + self.since.elapsed()
+    }
+
+    /// It said that it is about to stop.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the connection is gone.
+    pub(crate) async fn gone(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Asks and waits. A request is bound to this connection, and so to this start of the gateway: it
+    /// never reaches another one.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: impl Serialize,
+        limit: Duration,
+    ) -> Result<T, CallError> {
+        let answer = self.ask(method, params, limit).await?;
+        serde_json::from_str(answer.get()).map_err(|e| CallError::NotUnderstood {
+            method: method.to_owned(),
+            why: e.to_string(),
+        })
+    }
+
+    async fn ask(
+        &self,
+        method: &str,
+        params: impl Serialize,
+        limit: Duration,
+    ) -> Result<Box<RawValue>, CallError> {
+        let id = format!("tl-{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let request = Request {
+            kind: "req",
+            id: &id,
+            method,
+            params,
+        };
+        let text = serde_json::to_string(&request)
+            .map_err(|e| CallError::NotSent(format!("`{method}` cannot be written: {e}")))?;
+        if text.len() > self.hello.max_payload() {
+            return Err(CallError::NotSent(format!(
+                "`{method}` has {} bytes, and the gateway takes {}",
+                text.len(),
+                self.hello.max_payload()
+            )));
+        }
+        let (to, answer) = oneshot::channel();
+        let entry = self.wait_for(&id, to)?;
+        let work = async {
+            let gone = || CallError::Offline("the connection to the gateway broke".into());
+            let sent = self.out.send(Message::text(text)).await;
+            sent.map_err(|_| gone())?;
+            answer.await.unwrap_or_else(|_| Err(gone()))
+        };
+        let answer = timeout(limit, work).await;
+        drop(entry);
+        answer.unwrap_or_else(|_| Err(CallError::Slow(method.to_owned())))
+    }
+
+    fn wait_for<'a>(
+        &'a self,
+        id: &str,
+        to: oneshot::Sender<Answer>,
+    ) -> Result<Entry<'a>, CallError> {
+        let mut pending = self.pending();
+        // Looked at under the lock under which everything pending is failed.
+        if self.closed.is_cancelled() {
+            return Err(CallError::Offline(
+                "the connection to the gateway broke".into(),
+            ));
+        }
+        if pending.len() >= PENDING {
+            return Err(CallError::NotSent(
+                "too many requests wait for the gateway".into(),
+            ));
+        }
+        pending.insert(id.to_owned(), to);
+        Ok(Entry {
+            conn: self,
+            id: id.to_owned(),
+        })
+    }
+
+    fn pending(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Answer>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries frames until the connection ends, and says why it did.
+    pub(super) async fn carry(
+        &self,
+        wires: Wires,
+        stop: &CancellationToken,
+        mut on_event: impl FnMut(&str, &RawValue),
+    ) -> String {
+        let Wires {
+            socket,
+            mut outgoing,
+        } = wires;
+        let (mut sink, mut stream) = socket.split();
+        let closed = self.closed.clone();
+        // Writing has its own task: a gateway that reads slowly must not keep us from reading.
+        let writer = tokio::spawn(async move {
+            loop {
+                let message = tokio::select! {
+                    message = outgoing.recv() => message,
+                    () = closed.cancelled() => None,
+                };
+                let Some(message) = message else { break };
+                if sink.send(message).await.is_err() {
+                    break;
+                }
+            }
+            let _ = timeout(Duration::from_secs(1), sink.close()).await;
+        });
+        let patience = Duration::from_millis(self.hello.patience_ms());
+        let why = loop {
+            tokio::select! {
+                message = timeout(patience, stream.next()) => match message {
+                    Err(_) => break format!("The gateway was silent for {} seconds.", patience.as_secs()),
+                    Ok(None) => break "The gateway closed the connection.".to_owned(),
+                    Ok(Some(Err(e))) => break format!("The connection broke: {e}."),
+                    Ok(Some(Ok(Message::Close(close)))) => {
+                        let why = close.map_or(String::new(), |c| format!(": {} {}", c.code, c.reason));
+                        break format!("The gateway closed the connection{why}.");
+                    }
+                    Ok(Some(Ok(Message::Text(text)))) => self.take(&text, &mut on_event),
+                    Ok(Some(Ok(_))) => {}
+                },
+                () = stop.cancelled() => break "Threadline is stopping.".to_owned(),
+            }
+        };
+        {
+            let mut pending = self.pending();
+            self.closed.cancel();
+            pending.clear();
+        }
+        if writer.await.is_err() {
+            tracing::error!("writing to the gateway broke");
+        }
+        why
+    }
+
+    fn take(&self, text: &str, on_event: &mut impl FnMut(&str, &RawValue)) {
+        let frame: Incoming = match serde_json::from_str(text) {
+            Ok(frame) => frame,
+            Err(error) => {
+                tracing::warn!(%error, "a frame of the gateway is not understood");
+                return;
+            }
+        };
+        match (frame.kind.as_str(), frame.id, frame.event) {
+            ("res", Some(id), _) => {
+                // A request may be answered twice; the first answer is the one that was waited for.
+                let Some(to) = self.pending().remove(&id) else {
+                    return;
+                };
+                let null = || RawValue::NULL.to_owned();
+                let answer = match frame.ok {
+                    true => Ok(frame.payload.unwrap_or_else(null)),
+                    false => Err(CallError::Refused(frame.error.unwrap_or_default())),
+                };
+                let _ = to.send(answer);
+            }
+            ("event", _, Some(event)) => {
+                let payload = frame.payload.as_deref().unwrap_or(RawValue::NULL);
+                if event == "shutdown" {
+                    self.draining.store(true, Ordering::Relaxed);
+                    let said: Shutdown = serde_json::from_str(payload.get()).unwrap_or_default();
+                    tracing::info!(
+                        reason = said.reason.as_deref().unwrap_or_default(),
+                        back_in_ms = said.restart_expected_ms,
+                        "the OpenClaw gateway is stopping"
+                    );
+                }
+                on_event(&event, payload);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A request's place among those that wait; given up however the waiting ends.
+struct Entry<'a> {
+    conn: &'a Conn,
+    id: String,
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        self.conn.pending().remove(&self.id);
+    }
+}

@@ -1,0 +1,264 @@
+//! The connection to an OpenClaw gateway: kept up by one task, used by everybody.
+
+mod backoff;
+mod conn;
+mod handshake;
+mod identity;
+mod refusal;
+mod seen;
+mod wire;
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use rand::RngExt as _;
+use serde_json::value::RawValue;
+use threadline_contract::{Fault, Millis};
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub(crate) use self::conn::{CallError, Conn};
+use self::{handshake::NotOpened, identity::Identity, seen::Seen, wire::OfRun};
+
+/// How a gateway is reached.
+#[derive(Clone)]
+pub(crate) struct GatewayConfig {
+    /// Its address: `ws://` or `wss://`.
+    pub(crate) url: String,
+    /// Its token.
+    pub(crate) token: Option<String>,
+    /// Where this machine's identity lies.
+    pub(crate) identity: PathBuf,
+    /// Ask for admin rights, which the plugin of others wants.
+    pub(crate) admin: bool,
+    /// Our version.
+    pub(crate) version: String,
+}
+
+impl GatewayConfig {
+    /// What we want to be allowed: no more than turns and files need.
+    fn scopes(&self) -> &'static [&'static str] {
+        match self.admin {
+            false => &["operator.read", "operator.write"],
+            true => &["operator.read", "operator.write", "operator.admin"],
+        }
+    }
+}
+
+/// How the connection stands.
+#[derive(Clone)]
+pub(crate) enum Link {
+    /// Nobody knows yet.
+    New,
+    /// It is up.
+    Up(Arc<Conn>),
+    /// It is not, and is tried again. `worked`: it was up before.
+    Down {
+        /// Why.
+        why: String,
+        /// It was up before, and not long ago: it may be restarting.
+        restarting: bool,
+    },
+    /// Somebody has to do something.
+    Refused(String),
+}
+
+/// Somebody who follows a run: told of its events as they come, on the socket's task, so it only
+/// takes note.
+pub(crate) trait Listener: Send + Sync {
+    /// An event of the run.
+    fn hear(&self, event: &str, payload: &RawValue);
+}
+
+/// A gateway. Cloning is cheap; the connection ends with [`Gateway::stop`].
+#[derive(Clone)]
+pub(crate) struct Gateway(Arc<Inner>);
+
+struct Inner {
+    config: GatewayConfig,
+    identity: Mutex<Identity>,
+    link: watch::Sender<Link>,
+    poke: Notify,
+    listeners: Mutex<HashMap<String, Weak<dyn Listener>>>,
+    seen: Mutex<Seen>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Gateway {
+    /// Begins to connect, and to stay connected.
+    pub(crate) fn connect(config: GatewayConfig) -> Result<Self, Fault> {
+        let identity = Identity::open(config.identity.clone())?;
+        let (link, _) = watch::channel(Link::New);
+        let inner = Arc::new(Inner {
+            config,
+            identity: Mutex::new(identity),
+            link,
+            poke: Notify::new(),
+            listeners: Mutex::default(),
+            seen: Mutex::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        });
+        inner.tasks.spawn(keep(Arc::clone(&inner)));
+        Ok(Self(inner))
+    }
+
+    /// Ends the connection.
+    pub(crate) async fn stop(&self) {
+        self.0.stop.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// How the connection stands now.
+    pub(crate) fn link(&self) -> Link {
+        self.0.link.borrow().clone()
+    }
+
+    /// Where it leads, without secrets.
+    pub(crate) fn url(&self) -> &str {
+        &self.0.config.url
+    }
+
+    /// Waits for the connection. A gateway that is restarting is waited for longer than one that was
+    /// never there.
+    pub(crate) async fn wait_up(
+        &self,
+        never: Duration,
+        restarting: Duration,
+    ) -> Result<Arc<Conn>, CallError> {
+        let begun = Instant::now();
+        let mut link = self.0.link.subscribe();
+        loop {
+            let (why, most) = match &*link.borrow_and_update() {
+                Link::Up(conn) if !conn.is_draining() => return Ok(Arc::clone(conn)),
+                Link::Up(_) => ("The OpenClaw gateway is stopping.".to_owned(), restarting),
+                Link::Refused(instruction) => return Err(CallError::Offline(instruction.clone())),
+                Link::New => ("The OpenClaw gateway does not answer.".to_owned(), never),
+                Link::Down {
+                    why,
+                    restarting: true,
+                } => (why.clone(), restarting),
+                Link::Down { why, .. } => (why.clone(), never),
+            };
+            let left = most.saturating_sub(begun.elapsed());
+            if left.is_zero() || timeout(left, link.changed()).await.is_err() {
+                return Err(CallError::Offline(why));
+            }
+        }
+    }
+
+    /// Tries at once, also after a refusal: somebody may have done what it asked for.
+    pub(crate) fn try_again(&self) {
+        if matches!(&*self.0.link.borrow(), Link::Refused(_)) {
+            self.0.link.send_replace(Link::New);
+            self.0.poke.notify_one();
+        }
+    }
+
+    /// Lets somebody hear the events of a run, as long as they are there.
+    pub(crate) fn listen(&self, run: &str, listener: &Arc<impl Listener + 'static>) {
+        let weak: Weak<dyn Listener> = Arc::downgrade(listener) as Weak<dyn Listener>;
+        let mut listeners = self.listeners();
+        listeners.retain(|_, l| l.strong_count() > 0);
+        listeners.insert(run.to_owned(), weak);
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, HashMap<String, Weak<dyn Listener>>> {
+        lock(&self.0.listeners)
+    }
+
+    /// Whether a run of another session was seen at work between two times of ours.
+    pub(crate) fn others_between(&self, session: &str, from: Millis, to: Millis) -> bool {
+        lock(&self.0.seen).others_between(session, from, to)
+    }
+}
+
+impl Inner {
+    fn hear(&self, event: &str, payload: &RawValue) {
+        if event != "agent" && event != "chat" {
+            return;
+        }
+        let Ok(of) = serde_json::from_str::<OfRun>(payload.get()) else {
+            return;
+        };
+        if of.run_id.is_empty() {
+            return;
+        }
+        lock(&self.seen).note(&of.run_id, &of.session_key, Millis::now(), of.is_last());
+        let listener = lock(&self.listeners)
+            .get(&of.run_id)
+            .and_then(Weak::upgrade);
+        if let Some(listener) = listener {
+            listener.hear(event, payload);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps the connection up until it is stopped.
+async fn keep(inner: Arc<Inner>) {
+    // When a gateway that worked went away, and how many tries failed since.
+    let mut gone: Option<Instant> = None;
+    let mut tries = 0;
+    while !inner.stop.is_cancelled() {
+        let opening = handshake::open(&inner.config, &inner.identity);
+        let opened = tokio::select! {
+            opened = opening => opened,
+            () = inner.stop.cancelled() => return,
+        };
+        let (why, asked) = match opened {
+            Ok((socket, hello)) => {
+                tracing::info!(version = %hello.server.version, boot = %hello.server.boot, scopes = ?hello.auth.scopes, "Connected to the OpenClaw gateway at {}", inner.config.url);
+                let (conn, wires) = Conn::new(socket, hello);
+                let conn = Arc::new(conn);
+                inner.link.send_replace(Link::Up(Arc::clone(&conn)));
+                let hear = |event: &str, payload: &RawValue| inner.hear(event, payload);
+                let why = conn.carry(wires, &inner.stop, hear).await;
+                tracing::warn!(
+                    "The OpenClaw gateway at {} is gone: {why}",
+                    inner.config.url
+                );
+                (gone, tries) = (Some(Instant::now()), 0);
+                (why, None)
+            }
+            Err(NotOpened::Refused(instruction)) => {
+                tracing::error!("{instruction}");
+                inner.link.send_replace(Link::Refused(instruction));
+                tokio::select! {
+                    () = inner.poke.notified() => continue,
+                    () = inner.stop.cancelled() => return,
+                }
+            }
+            Err(NotOpened::Failed { why, asked }) => {
+                tracing::debug!("{why}");
+                (why, asked)
+            }
+        };
+        let dice = rand::rng().random_range(0.0..=1.0);
+        let away = gone.map(|gone| gone.elapsed());
+        let pause = backoff::pause(away, tries, asked, dice);
+        if !backoff::is_close(away) {
+            tries = tries.saturating_add(1);
+        }
+        inner.link.send_replace(Link::Down {
+            why,
+            restarting: backoff::is_close(away),
+        });
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = inner.stop.cancelled() => {}
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The gateway's frames. What comes in is read with patience: unknown fields and names are left alone.
+
+use std::{collections::HashSet, fmt};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The protocol that is spoken.
+pub(super) const PROTOCOL: u32 = 4;
+
+/// A frame that came in, of whatever kind.
+#[derive(Debug, Deserialize)]
+pub(super) struct Incoming {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    /// Of a response.
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    #[serde(default)]
+    pub(super) ok: bool,
+    #[serde(default)]
+    pub(super) payload: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) error: Option<WireError>,
+    /// Of an event.
+    #[serde(default)]
+    pub(super) event: Option<String>,
+}
+
+/// A request that goes out.
+#[derive(Serialize)]
+pub(super) struct Request<'a, P> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) id: &'a str,
+    pub(super) method: &'a str,
+    pub(super) params: P,
+}
+
+/// An error as the gateway tells it. Branch on `code` and `details`, never on `message`.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct WireError {
+    /// The code.
+    #[serde(default)]
+    pub(crate) code: String,
+    /// For a person.
+    #[serde(default)]
+    pub(crate) message: String,
+    /// What exactly.
+    #[serde(default)]
+    pub(crate) details: Option<serde_json::Value>,
+    /// Trying again may help.
+    #[serde(default)]
+    pub(crate) retryable: bool,
+    /// When.
+    #[serde(default, rename = "retryAfterMs")]
+    pub(crate) retry_after_ms: Option<u64>,
+}
+
+impl WireError {
+    /// A text in the details.
+    pub(crate) fn detail(&self, name: &str) -> Option<&str> {
+        self.details.as_ref()?.get(name)?.as_str()
+    }
+    /// A yes or no in the details.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        let flag = self.details.as_ref().and_then(|d| d.get(name));
+        flag.and_then(serde_json::Value::as_bool).unwrap_or(false)
+    }
+}
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.detail("code") {
+            Some(code) => write!(f, "{} ({code})", self.message),
+            None => write!(f, "{} ({})", self.message, self.code),
+        }
+    }
+}
+
+/// What the gateway asks a client to sign.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Challenge {
+    pub(super) nonce: String,
+    pub(super) ts: i64,
+}
+
+/// The gateway's answer to a good `connect`.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Hello {
+    /// Who answers.
+    pub(crate) server: Server,
+    #[serde(default)]
+    features: Features,
+    #[serde(default)]
+    pub(super) snapshot: Snapshot,
+    #[serde(default)]
+    pub(super) auth: Granted,
+    #[serde(default)]
+    policy: Policy,
+}
+
+/// Who answers.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Server {
+    /// Its version.
+    #[serde(default)]
+    pub(crate) version: String,
+    /// Changes with every start: what it knew only in memory is gone then.
+    #[serde(default, rename = "bootId")]
+    pub(crate) boot: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Features {
+    #[serde(default)]
+    methods: HashSet<String>,
+}
+
+/// How it stands.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Snapshot {
+    #[serde(default, rename = "uptimeMs")]
+    pub(super) uptime_ms: Option<u64>,
+}
+
+/// What was granted.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Granted {
+    #[serde(default)]
+    pub(super) device_token: Option<String>,
+    #[serde(default)]
+    pub(super) scopes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Policy {
+    #[serde(default)]
+    tick_interval_ms: Option<u64>,
+    #[serde(default)]
+    max_payload: Option<u64>,
+    #[serde(default)]
+    attachments: Attachments,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attachments {
+    #[serde(default)]
+    max_bytes: Option<u64>,
+}
+
+impl Hello {
+    /// Whether it has this method. Asking it would not tell: without admin rights an unknown method
+    /// looks like a forbidden one.
+    pub(crate) fn has(&self, method: &str) -> bool {
+        self.features.methods.contains(method)
+    }
+    /// How long it may be silent.
+    pub(super) fn patience_ms(&self) -> u64 {
+        let tick = self.policy.tick_interval_ms.unwrap_or(30_000);
+        tick.clamp(100, 300_000) * 2
+    }
+    /// How long a frame to it may be.
+    pub(super) fn max_payload(&self) -> usize {
+        let most = self.policy.max_payload.unwrap_or(26_214_400);
+        usize::try_from(most).unwrap_or(usize::MAX)
+    }
+    /// How many bytes of attachments it takes.
+    pub(crate) fn max_attachment(&self) -> u64 {
+        self.policy.attachments.max_bytes.unwrap_or(19_464_192)
+    }
+}
+
+/// What the `shutdown` event tells.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Shutdown {
+    #[serde(default)]
+    pub(super) reason: Option<String>,
+    #[serde(default)]
+    pub(super) restart_expected_ms: Option<u64>,
+}
+
+/// Whose event this is, and whether it is the run's last.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OfRun {
+    #[serde(default)]
+    pub(super) run_id: String,
+    #[serde(default)]
+    pub(super) session_key: String,
+    /// Of a `chat` event.
+    #[serde(default)]
+    pub(super) state: Option<String>,
+}
+
+impl OfRun {
+    pub(super) fn is_last(&self) -> bool {
+        matches!(self.state.as_deref(), Some("final" | "error" | "aborted"))
+    }
+}

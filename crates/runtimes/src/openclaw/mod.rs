@@ -1,0 +1,321 @@
+//! Turns on an OpenClaw gateway.
+//!
+//! The gateway is the registry of its runs: it alone ends them, and it is asked, not guessed at. Its
+//! plugin keeps the files of runs apart. What is remembered here is that a run was sent, and to which
+//! start of the gateway, so that no turn is ever executed twice.
+
+mod evidence;
+mod files;
+mod follow;
+mod gateway;
+mod notes;
+mod story;
+mod turn;
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use threadline_contract::{
+    AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey, plugin::PREPARE,
+};
+use tokio_util::task::AbortOnDropHandle;
+
+use self::{
+    evidence::Ruling,
+    files::Files,
+    gateway::{Gateway, GatewayConfig, Link},
+    notes::Notes,
+    turn::Turns,
+};
+use crate::{
+    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry, Room,
+    RoomRules, RunRef, Runtime, TurnPlan,
+};
+
+/// How long a first look at the gateway may take.
+const FIRST_LOOK: Duration = Duration::from_secs(2);
+
+/// How the gateway is reached.
+#[derive(Clone)]
+pub struct OpenClawConfig {
+    /// Its address: `ws://…` or `wss://…`.
+    pub url: String,
+    /// Its token.
+    pub token: Option<String>,
+    /// Ask for administrator's rights. Only an earlier plugin needs them.
+    pub admin: bool,
+    /// Where this machine's identity and the notes about runs lie.
+    pub folder: PathBuf,
+    /// How many turns it may take; what it reports itself can only make it fewer.
+    pub lane: LaneSize,
+    /// Our version, for the gateway.
+    pub version: String,
+}
+
+/// The OpenClaw runtime.
+pub struct OpenClaw {
+    gateway: Gateway,
+    turns: Turns,
+    files: Files,
+    lane: LaneSize,
+    reported: Arc<AtomicU32>,
+    _watch: AbortOnDropHandle<()>,
+}
+
+impl OpenClaw {
+    /// Begins to connect. Must be called where tasks can be started; for `wss` the process must have
+    /// installed a crypto provider.
+    pub fn new(config: OpenClawConfig) -> Result<Self, Fault> {
+        let gateway = Gateway::connect(GatewayConfig {
+            url: config.url,
+            token: config.token,
+            identity: config.folder.join("device.json"),
+            admin: config.admin,
+            version: config.version,
+        })?;
+        let notes = Notes::new(config.folder.join("runs"));
+        let reported = Arc::new(AtomicU32::new(u32::MAX));
+        let watch = tokio::spawn(watch_lane(gateway.clone(), Arc::clone(&reported)));
+        Ok(Self {
+            turns: Turns {
+                gateway: gateway.clone(),
+                notes,
+            },
+            files: Files {
+                gateway: gateway.clone(),
+            },
+            gateway,
+            lane: config.lane,
+            reported,
+            _watch: AbortOnDropHandle::new(watch),
+        })
+    }
+
+    /// Ends the connection. Runs go on at the gateway.
+    pub async fn stop(&self) {
+        self.gateway.stop().await;
+    }
+}
+
+/// Learns from every gateway that comes up how many turns it works on at once.
+async fn watch_lane(gateway: Gateway, reported: Arc<AtomicU32>) {
+    loop {
+        let Ok(conn) = gateway.wait_up(FIRST_LOOK, FIRST_LOOK).await else {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            continue;
+        };
+        let config: Result<Value, _> = conn.call("config.get", json!({}), turn::SMALL).await;
+        match config {
+            Ok(config) => {
+                let most = most_at_once(&config);
+                tracing::info!(most, "The OpenClaw gateway's lane");
+                reported.store(most.unwrap_or(u32::MAX), Ordering::Relaxed);
+            }
+            Err(error) => tracing::debug!("the gateway does not tell its lane: {error}"),
+        }
+        conn.gone().await;
+    }
+}
+
+/// `agents.defaults.maxConcurrent`, as it is in force.
+fn most_at_once(config: &Value) -> Option<u32> {
+    let of = |config: &Value| {
+        let most = config.pointer("/agents/defaults/maxConcurrent")?.as_u64()?;
+        u32::try_from(most).ok().filter(|most| *most > 0)
+    };
+    let places = ["runtimeConfig", "resolved", "config", "parsed"];
+    places
+        .iter()
+        .find_map(|place| of(config.get(place)?))
+        .or_else(|| of(config))
+}
+
+impl Runtime for OpenClaw {
+    fn id(&self) -> &RuntimeId {
+        &RuntimeId::OpenClaw
+    }
+
+    fn label(&self) -> &str {
+        "OpenClaw"
+    }
+
+    fn lane(&self) -> LaneSize {
+        LaneSize {
+            max_active: self
+                .lane
+                .max_active
+                .min(self.reported.load(Ordering::Relaxed)),
+            max_queued: self.lane.max_queued,
+        }
+    }
+
+    fn is_local(&self) -> bool {
+        // The notes about what was sent lie here, and without them a turn could be executed twice.
+        true
+    }
+
+    fn probe(&self) -> Pending<'_, Availability> {
+        Box::pin(async move {
+            if matches!(self.gateway.link(), Link::New) {
+                let _ = self.gateway.wait_up(FIRST_LOOK, FIRST_LOOK).await;
+            }
+            let url = self.gateway.url();
+            let (available, status) = match self.gateway.link() {
+                Link::Up(conn) if conn.hello().has(PREPARE) => {
+                    let version = &conn.hello().server.version;
+                    (true, format!("OpenClaw {version} at {url}"))
+                }
+                Link::Up(_) => (false, files::NO_PLUGIN.to_owned()),
+                Link::Refused(instruction) => (false, instruction),
+                Link::Down { why, .. } => (false, format!("{why} ({url})")),
+                Link::New => (false, format!("The gateway at {url} does not answer.")),
+            };
+            Availability { available, status }
+        })
+    }
+
+    fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey {
+        SessionKey::for_openclaw(thread, twin)
+    }
+
+    fn reserve<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async move {
+            // The folder is the plugin's to give, in `prepare`; here only what no gateway would take.
+            match session.as_str().chars().count() {
+                0..=512 => Ok(()),
+                _ => Err(Fault::new(
+                    Code::InvalidRequest,
+                    "The thread's key is too long for the gateway: at most 501 characters.",
+                )),
+            }
+        })
+    }
+
+    fn forget<'a>(
+        &'a self,
+        session: &'a SessionKey,
+        runs: &'a [RunId],
+    ) -> Pending<'a, Result<(), Fault>> {
+        // The session and its files on the gateway are the gateway's: its owner removes them there.
+        Box::pin(self.turns.notes.forget(session, runs))
+    }
+
+    fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
+        Box::pin(async move {
+            if plan.working_directory.is_some() {
+                return Err(Fault::new(
+                    Code::WorkdirNotAllowed,
+                    "OpenClaw works in its own workspace and takes no other folder. Send the task without one, or to another runtime.",
+                ));
+            }
+            self.gateway.try_again();
+            self.files.prepare(plan).await
+        })
+    }
+
+    fn start<'a>(
+        &'a self,
+        plan: &'a TurnPlan,
+        _places: &'a Places,
+    ) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(self.turns.begin(plan))
+    }
+
+    fn follow<'a>(&'a self, run: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>> {
+        Box::pin(async move {
+            match self.turns.notes.read(run).await {
+                Ok(Some(note)) => Ok(match note.end {
+                    Some(end) => follow::only(end),
+                    None => follow::follow(self.turns.clone(), note, after),
+                }),
+                Ok(None) => Err(turn::no_record()),
+                Err(fault) => match fault.code {
+                    Code::RunLost => Ok(follow::only(End::failed(fault.code, fault.message))),
+                    _ => Err(fault),
+                },
+            }
+        })
+    }
+
+    fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
+        Box::pin(async move {
+            let note = match self.turns.notes.read(run).await {
+                Ok(Some(note)) => note,
+                Ok(None) => return Ok(Registry::NoRecord),
+                Err(fault) if fault.code == Code::RunLost => {
+                    return Ok(Registry::Ended(End::failed(fault.code, fault.message)));
+                }
+                Err(fault) => return Err(fault),
+            };
+            if let Some(end) = note.end {
+                return Ok(Registry::Ended(end));
+            }
+            if note.refused {
+                return Ok(Registry::NoRecord);
+            }
+            let conn = self.gateway.wait_up(turn::NEVER, turn::NEVER).await;
+            let conn = conn.map_err(turn::unreachable)?;
+            let looked = self.turns.look(&conn, &note).await;
+            Ok(match looked.map_err(turn::unreachable)?.0 {
+                Ruling::Running | Ruling::Renamed(_) | Ruling::Unclear => Registry::Running,
+                Ruling::Ended(end, _) => Registry::Ended(end),
+                Ruling::NoRecord => Registry::NoRecord,
+            })
+        })
+    }
+
+    fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(self.turns.cancel(run))
+    }
+
+    fn answer<'a>(
+        &'a self,
+        _run: &'a RunRef,
+        _question: &'a QuestionId,
+        _answer: Option<&'a str>,
+    ) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async {
+            Err(Fault::new(
+                Code::QuestionNotFound,
+                "OpenClaw asks its questions in its own channels, not here.",
+            ))
+        })
+    }
+
+    fn collect<'a>(
+        &'a self,
+        plan: &'a TurnPlan,
+        end: &'a End,
+    ) -> Pending<'a, Result<Manifest, Fault>> {
+        Box::pin(async move {
+            let run = plan.run_ref();
+            let note = self.turns.notes.read(&run).await?;
+            let note = note.ok_or_else(turn::no_record)?;
+            self.files.collect(plan, end, &note).await
+        })
+    }
+
+    fn hold<'a>(
+        &'a self,
+        _run: &'a RunRef,
+        _until: i64,
+    ) -> Pending<'a, Result<Option<Removed>, Fault>> {
+        // Nothing of ours removes files on the gateway's host.
+        Box::pin(async { Ok(None) })
+    }
+
+    fn make_room(&self, _rules: RoomRules) -> Pending<'_, Result<Room, Fault>> {
+        Box::pin(async { Ok(Room::default()) })
+    }
+
+    fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {
+        Box::pin(self.files.open(artifact))
+    }
+}

@@ -1,0 +1,352 @@
+//! What a run's events tell, turned into what a person sees. Pure: events in, updates out.
+//!
+//! The gateway's events are shown as they come but prove nothing; how a run ended is asked (see
+//! `evidence`). Texts come cumulative, so one that was missed costs nothing. What waits for a slow
+//! reader is merged: text with text, a step with its later state.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use threadline_contract::{Step, StepState, Usage};
+
+use crate::Update;
+
+/// Updates that may wait for the reader; text is merged and never dropped.
+const WAITING: usize = 4096;
+/// Tool calls whose arguments are remembered until their results come.
+const CALLS: usize = 256;
+/// Files that are remembered as written.
+const FILES: usize = 10_000;
+
+/// What is known of a run from its events.
+#[derive(Default)]
+pub(super) struct Story {
+    parts: Vec<Part>,
+    /// Where the parts of the present attempt begin.
+    attempt: usize,
+    waiting: Vec<Update>,
+    calls: HashMap<String, String>,
+    wrote: Vec<String>,
+    output_tokens: Option<u64>,
+    last_failure: Option<String>,
+    last_word: Option<LastWord>,
+    dropped: bool,
+}
+
+/// One message of the model.
+struct Part {
+    item: String,
+    text: String,
+}
+
+/// The terminal `chat` event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LastWord {
+    pub(super) state: LastState,
+    /// The gateway names the model or its provider as the cause.
+    pub(super) of_model: bool,
+    pub(super) message: Option<String>,
+}
+
+/// How a terminal `chat` event ends a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LastState {
+    /// It answered.
+    Final,
+    /// It failed.
+    Error,
+    /// It was stopped.
+    Aborted,
+}
+
+#[derive(Deserialize)]
+struct AgentEvent {
+    #[serde(default)]
+    stream: String,
+    #[serde(default)]
+    data: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChatEvent {
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    error_message: Option<String>,
+    #[serde(default)]
+    error_detail: Option<Value>,
+}
+
+impl Story {
+    /// The story of a run that was told before: what was shown is said anew.
+    pub(super) fn again() -> Self {
+        Self {
+            waiting: vec![Update::Reset { keep: 0 }],
+            ..Self::default()
+        }
+    }
+
+    /// Takes an event in. `true` when there is something new to tell.
+    pub(super) fn hear(&mut self, event: &str, payload: &str) -> bool {
+        let before = self.waiting.len();
+        match event {
+            "agent" => {
+                if let Ok(event) = serde_json::from_str::<AgentEvent>(payload) {
+                    self.agent(&event.stream, &event.data);
+                }
+            }
+            "chat" => {
+                if let Ok(event) = serde_json::from_str::<ChatEvent>(payload) {
+                    self.chat(event);
+                }
+            }
+            _ => {}
+        }
+        self.waiting.len() != before || !self.waiting.is_empty() || self.last_word.is_some()
+    }
+
+    fn agent(&mut self, stream: &str, data: &Value) {
+        let text = |name: &str| data.get(name).and_then(Value::as_str);
+        match stream {
+            "assistant" => {
+                if let Some(said) = text("text") {
+                    self.say(text("itemId").unwrap_or_default(), said);
+                }
+            }
+            "item" => self.step(data),
+            "tool" => self.tool(data),
+            "usage" => {
+                if let Some(tokens) = data.get("outputTokens").and_then(Value::as_u64) {
+                    self.output_tokens = Some(tokens.max(self.output_tokens.unwrap_or(0)));
+                }
+            }
+            "lifecycle" => match text("phase") {
+                Some("start") => self.attempt = self.parts.len(),
+                // Only an attempt ended; the gateway may try again.
+                Some("finishing") => {
+                    if let Some(error) = text("error") {
+                        self.attempt_failed(error);
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn chat(&mut self, event: ChatEvent) {
+        let state = match event.state.as_str() {
+            "final" => LastState::Final,
+            "error" => LastState::Error,
+            "aborted" => LastState::Aborted,
+            _ => return,
+        };
+        // The first stands: a failed run may be told twice, in more words.
+        self.last_word.get_or_insert(LastWord {
+            state,
+            of_model: event.error_detail.is_some(),
+            message: event.error_message,
+        });
+    }
+
+    /// A message of the model, as far as it is.
+    pub(super) fn say(&mut self, item: &str, text: &str) {
+        if let Some(at) = self.parts.iter().rposition(|part| part.item == item) {
+            let last = at + 1 == self.parts.len();
+            if let Some(more) = text.strip_prefix(self.parts[at].text.as_str())
+                && last
+            {
+                if !more.is_empty() {
+                    self.parts[at].text.push_str(more);
+                    let more = more.to_owned();
+                    self.push(Update::Text(more));
+                }
+                return;
+            }
+            self.cut(at);
+        }
+        if text.is_empty() {
+            return;
+        }
+        let gap = if self.parts.is_empty() { "" } else { GAP };
+        self.push(Update::Text(format!("{gap}{text}")));
+        self.parts.push(Part {
+            item: item.to_owned(),
+            text: text.to_owned(),
+        });
+    }
+
+    /// Takes back everything from a part on.
+    fn cut(&mut self, at: usize) {
+        if at >= self.parts.len() {
+            return;
+        }
+        self.parts.truncate(at);
+        let keep = self.shown();
+        self.push(Update::Reset { keep });
+    }
+
+    /// How many characters are shown.
+    fn shown(&self) -> u64 {
+        let texts: usize = self.parts.iter().map(|p| p.text.chars().count()).sum();
+        let gaps = GAP.len() * self.parts.len().saturating_sub(1);
+        (texts + gaps) as u64
+    }
+
+    fn attempt_failed(&mut self, error: &str) {
+        self.cut(self.attempt);
+        let error = sentence(error);
+        if self.last_failure.as_deref() != Some(&error) {
+            self.push(Update::Note(format!("An attempt failed: {error}")));
+            self.last_failure = Some(error);
+        }
+    }
+
+    fn step(&mut self, data: &Value) {
+        let text = |name: &str| data.get(name).and_then(Value::as_str);
+        let (Some(id), Some(phase)) = (text("itemId"), text("phase")) else {
+            return;
+        };
+        let state = match (phase, text("status")) {
+            ("end", Some("completed") | None) => StepState::Done,
+            ("end", Some(_)) => StepState::Failed,
+            ("start", _) => StepState::Running,
+            _ => return,
+        };
+        let at = |name: &str| data.get(name).and_then(Value::as_i64);
+        let duration_ms = match (at("startedAt"), at("endedAt")) {
+            (Some(start), Some(end)) => Some(end.saturating_sub(start).max(0)),
+            _ => None,
+        };
+        let name = text("name");
+        self.push(Update::Step(Step {
+            step_id: id.to_owned(),
+            title: text("title").or(name).unwrap_or(id).to_owned(),
+            tool: name.map(str::to_owned),
+            state,
+            detail: None,
+            duration_ms,
+        }));
+    }
+
+    /// A tool that writes a file names it: evidence of whose the file is.
+    fn tool(&mut self, data: &Value) {
+        let text = |name: &str| data.get(name).and_then(Value::as_str);
+        let (Some(call), Some(name)) = (text("toolCallId"), text("name")) else {
+            return;
+        };
+        match text("phase") {
+            Some("start") if matches!(name, "write" | "edit") => {
+                let args = data.get("args");
+                let path = ["path", "file_path", "filePath"]
+                    .iter()
+                    .find_map(|key| args?.get(key)?.as_str());
+                if let Some(path) = path
+                    && self.calls.len() < CALLS
+                {
+                    self.calls.insert(call.to_owned(), path.to_owned());
+                }
+            }
+            Some("result") => {
+                let failed = data.get("isError").and_then(Value::as_bool);
+                if let Some(path) = self.calls.remove(call)
+                    && failed != Some(true)
+                    && !self.wrote.contains(&path)
+                    && self.wrote.len() < FILES
+                {
+                    self.wrote.push(path);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, update: Update) {
+        match (&update, self.waiting.last_mut()) {
+            (Update::Text(more), Some(Update::Text(text))) => {
+                text.push_str(more);
+                return;
+            }
+            (Update::Step(step), _) => {
+                let same = |w: &Update| matches!(w, Update::Step(s) if s.step_id == step.step_id);
+                if let Some(at) = self.waiting.iter().position(same) {
+                    self.waiting[at] = update;
+                    return;
+                }
+            }
+            _ => {}
+        }
+        let text = matches!(update, Update::Text(_) | Update::Reset { .. });
+        if self.waiting.len() >= WAITING && !text {
+            self.dropped = true;
+            return;
+        }
+        self.waiting.push(update);
+    }
+
+    /// What is to be told, taken away.
+    pub(super) fn take(&mut self) -> Vec<Update> {
+        if std::mem::take(&mut self.dropped) {
+            let note = "Some steps came faster than they could be recorded and are not shown.";
+            self.waiting.push(Update::Note(note.into()));
+        }
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// The final text, when the registry told it: shown too, if the events did not.
+    pub(super) fn settle(&mut self, text: Option<&str>) {
+        let Some(text) = text.map(str::trim).filter(|t| !t.is_empty()) else {
+            return;
+        };
+        let told = self
+            .text()
+            .is_some_and(|told| told.trim_end().ends_with(text));
+        if !told {
+            self.say("final", text);
+        }
+    }
+
+    /// Everything that is shown.
+    pub(super) fn text(&self) -> Option<String> {
+        let texts: Vec<&str> = self.parts.iter().map(|p| p.text.as_str()).collect();
+        (!texts.is_empty()).then(|| texts.join(GAP))
+    }
+
+    /// The terminal event, if it came.
+    pub(super) fn last_word(&self) -> Option<&LastWord> {
+        self.last_word.as_ref()
+    }
+
+    /// Files that tools of this run wrote.
+    pub(super) fn wrote(&self) -> &[String] {
+        &self.wrote
+    }
+
+    /// What was used, as far as it was told.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.output_tokens.map(|tokens| Usage {
+            output_tokens: Some(tokens),
+            ..Usage::default()
+        })
+    }
+}
+
+/// What stands between two messages.
+const GAP: &str = "\n\n";
+
+/// A message of the gateway as one sentence for people: no signs in front, one line, not too long.
+pub(super) fn sentence(text: &str) -> String {
+    let text = text.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '"');
+    let line = text.lines().next().unwrap_or_default().trim();
+    let mut out: String = line.chars().take(500).collect();
+    if out.is_empty() {
+        out.push_str("The gateway gives no reason.");
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "story_tests.rs"]
+mod tests;

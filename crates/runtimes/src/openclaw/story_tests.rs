@@ -1,0 +1,179 @@
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn agent(story: &mut Story, stream: &str, data: Value) {
+    let event = json!({"runId": "r", "stream": stream, "data": data});
+    story.hear("agent", &event.to_string());
+}
+fn say(story: &mut Story, item: &str, text: &str) {
+    agent(story, "assistant", json!({"itemId": item, "text": text}));
+}
+fn text(text: &str) -> Update {
+    Update::Text(text.into())
+}
+
+#[test]
+fn texts_are_cumulative_so_a_missed_one_costs_nothing() {
+    let mut story = Story::default();
+    say(&mut story, "a", "File");
+    assert_eq!(story.take(), [text("File")]);
+    // " writ" was missed.
+    say(&mut story, "a", "File written.");
+    say(&mut story, "a", "File written.");
+    assert_eq!(story.take(), [text(" written.")]);
+    say(&mut story, "b", "Done.");
+    assert_eq!(story.take(), [text("\n\nDone.")]);
+    assert_eq!(story.text().as_deref(), Some("File written.\n\nDone."));
+}
+
+#[test]
+fn a_text_that_changes_is_said_anew() {
+    let mut story = Story::default();
+    say(&mut story, "a", "één");
+    say(&mut story, "b", "two");
+    story.take();
+    say(&mut story, "b", "Two, better");
+    assert_eq!(
+        story.take(),
+        [Update::Reset { keep: 3 }, text("\n\nTwo, better")]
+    );
+}
+
+#[test]
+fn what_a_failed_attempt_said_is_taken_back_and_only_a_failure_that_is_new_is_noted() {
+    let mut story = Story::default();
+    agent(&mut story, "lifecycle", json!({"phase": "start"}));
+    say(&mut story, "a", "half a");
+    let failed = json!({"phase": "finishing", "error": "⚠️ fake/scripted failed (HTTP 500)."});
+    agent(&mut story, "lifecycle", failed.clone());
+    agent(&mut story, "lifecycle", json!({"phase": "start"}));
+    agent(&mut story, "lifecycle", failed);
+    agent(&mut story, "lifecycle", json!({"phase": "start"}));
+    say(&mut story, "b", "whole");
+    // An attempt that ends well is not the run's end either.
+    agent(
+        &mut story,
+        "lifecycle",
+        json!({"phase": "finishing", "stopReason": "stop"}),
+    );
+    assert_eq!(
+        story.take(),
+        [
+            text("half a"),
+            Update::Reset { keep: 0 },
+            Update::Note("An attempt failed: fake/scripted failed (HTTP 500).".into()),
+            text("whole"),
+        ]
+    );
+    assert_eq!(story.last_word(), None);
+}
+
+#[test]
+fn a_step_that_waits_is_replaced_by_its_end() {
+    let mut story = Story::default();
+    let item = |phase: &str, status: &str| {
+        json!({"itemId": "tool:1", "name": "exec", "title": "Exec ls", "phase": phase,
+               "status": status, "startedAt": 10, "endedAt": 35})
+    };
+    agent(&mut story, "item", item("start", "running"));
+    agent(&mut story, "item", item("update", "running"));
+    agent(&mut story, "item", item("end", "failed"));
+    assert_eq!(
+        story.take(),
+        [Update::Step(Step {
+            step_id: "tool:1".into(),
+            title: "Exec ls".into(),
+            tool: Some("exec".into()),
+            state: StepState::Failed,
+            detail: None,
+            duration_ms: Some(25),
+        })]
+    );
+}
+
+#[test]
+fn only_a_write_that_worked_is_evidence() {
+    let mut story = Story::default();
+    for (call, path, bad) in [
+        ("1", "a.md", false),
+        ("2", "b.md", true),
+        ("3", "a.md", false),
+    ] {
+        let start =
+            json!({"phase": "start", "name": "write", "toolCallId": call, "args": {"path": path}});
+        agent(&mut story, "tool", start);
+        let result =
+            json!({"phase": "result", "name": "write", "toolCallId": call, "isError": bad});
+        agent(&mut story, "tool", result);
+    }
+    agent(
+        &mut story,
+        "tool",
+        json!({"phase": "start", "name": "read", "toolCallId": "4", "args": {"path": "c.md"}}),
+    );
+    agent(
+        &mut story,
+        "tool",
+        json!({"phase": "result", "name": "read", "toolCallId": "4"}),
+    );
+    assert_eq!(story.wrote(), ["a.md"]);
+}
+
+#[test]
+fn the_first_terminal_event_stands_and_frames_that_are_none_of_ours_are_left_alone() {
+    let mut story = Story::default();
+    story.hear("chat", "not json");
+    story.hear("chat", r#"{"state":"delta","deltaText":"x"}"#);
+    story.hear("sessions.changed", "{}");
+    assert_eq!(story.last_word(), None);
+    let first =
+        json!({"state": "error", "errorMessage": "first", "errorDetail": {"provider": "p"}});
+    story.hear("chat", &first.to_string());
+    story.hear("chat", r#"{"state":"error","errorMessage":"second"}"#);
+    assert_eq!(
+        story.last_word(),
+        Some(&LastWord {
+            state: LastState::Error,
+            of_model: true,
+            message: Some("first".into()),
+        })
+    );
+}
+
+#[test]
+fn a_final_text_that_no_event_told_is_told() {
+    let mut story = Story::again();
+    story.settle(Some("All of it."));
+    assert_eq!(
+        story.take(),
+        [Update::Reset { keep: 0 }, text("All of it.")]
+    );
+    story.settle(Some("All of it.\n"));
+    assert_eq!(story.take(), []);
+    story.settle(None);
+    story.settle(Some("  "));
+    assert_eq!(story.take(), []);
+}
+
+#[test]
+fn what_waits_for_a_slow_reader_is_bounded_and_says_so() {
+    let mut story = Story::default();
+    for i in 0..(WAITING + 500) {
+        let item = json!({"itemId": format!("tool:{i}"), "phase": "start", "title": "t"});
+        agent(&mut story, "item", item);
+    }
+    say(&mut story, "a", "still told");
+    let told = story.take();
+    assert_eq!(told.len(), WAITING + 2);
+    assert_eq!(told[WAITING], text("still told"));
+    assert!(matches!(told.last(), Some(Update::Note(_))));
+}
+
+#[test]
+fn a_message_becomes_one_sentence() {
+    assert_eq!(sentence("⚠️ It broke.\nTo view logs, run"), "It broke.");
+    assert_eq!(sentence("  "), "The gateway gives no reason.");
+    assert_eq!(sentence(&"x".repeat(900)).len(), 500);
+}
