@@ -432,10 +432,10 @@ fn what_could_be_read_is_shown_beside_what_is_wrong() {
             .unwrap()
             .to_owned()
     };
-    assert_eq!(line("data"), "data                      (wrong)");
-    assert_eq!(line("workspaces"), "workspaces                /w");
-    assert_eq!(line("store.url"), "store.url                 (not set)");
-    assert_eq!(line("log.format"), "log.format                (wrong)");
+    assert_eq!(line("data"), "data                       (wrong)");
+    assert_eq!(line("workspaces"), "workspaces                 /w");
+    assert_eq!(line("store.url"), "store.url                  (not set)");
+    assert_eq!(line("log.format"), "log.format                 (wrong)");
 }
 
 #[test]

@@ -245,8 +245,8 @@ fn wrong_settings_do_not_stop_what_needs_none() {
     world.set("THREADLINE_LOG_FORMAT", "xml");
     let said = world.run(&["config", "show"]).ended(2);
     assert!(
-        said.out.contains("log.format                (wrong)")
-            && said.out.contains("auto_runtime              builtin"),
+        said.out.contains("log.format                 (wrong)")
+            && said.out.contains("auto_runtime               builtin"),
         "{said:?}"
     );
     assert_eq!(
@@ -255,7 +255,7 @@ fn wrong_settings_do_not_stop_what_needs_none() {
     );
     let json = world.run(&["config", "show", "--json"]).ended(2).json();
     assert_eq!(json["error"]["code"], "CONFIG_INVALID");
-    assert_eq!(json["settings"].as_array().unwrap().len(), 24);
+    assert_eq!(json["settings"].as_array().unwrap().len(), 29);
     let said = world.run(&["doctor"]).ended(1);
     assert!(
         said.out.starts_with("bad   settings") && said.out.contains("ok    data folder"),
