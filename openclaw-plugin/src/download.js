@@ -1,13 +1,16 @@
-// Files over HTTP, in parts and in constant memory: a base64 frame would have to hold all of one.
+// Files over HTTP: as they are, in any size, in constant memory. The sidecar says which file it is and
+// proves that it holds what its reference was made for; the bytes go straight from the disk.
+
+import { constants } from "node:fs";
+import { lstat, open } from "node:fs/promises";
+import { join } from "node:path";
 
 import { READ } from "./methods.js";
 import { Refusal, asRefusal } from "./refusal.js";
-import { object } from "./read.js";
 
 export const ROUTE = "/plugins/openclaw-multi-session-plugins/artifact";
 
-const PART = 2 * 1024 * 1024;
-const AHEAD = 3;
+const PART = 1024 * 1024;
 
 /** The HTTP status of a refusal. */
 const STATUS = new Map([
@@ -37,93 +40,122 @@ export async function download(files, request, response) {
       return refuse(response, 405, new Refusal("METHOD_NOT_ALLOWED", "Use GET."));
     }
     const params = Object.fromEntries(new URL(request.url ?? "", "http://gateway").searchParams);
-    const read = (/** @type {number} */ offset, /** @type {number} */ length) =>
-      files(READ, { ...params, offset, length }, gone.signal);
-    const begin = await read(0, 1).catch((why) => emptyFile(files, params, why, gone.signal));
-    const file = object(begin.artifacts[0]);
-    const size = Number(file.sizeBytes);
+    const prove = () => files(READ, { ...params, maxInlineBytes: 0 }, gone.signal);
+    const { artifactDirectory, artifacts: [artifact] } = await prove();
+    const path = join(artifactDirectory, artifact.relativePath);
+    const size = artifact.sizeBytes;
     const range = rangeOf(request.headers.range, size);
     if (range === "none") {
       response.setHeader("Content-Range", `bytes */${size}`);
       return refuse(response, 416, new Refusal("range_invalid", "Ask for one range inside the file."));
     }
     const { from, to } = range ?? { from: 0, to: size };
-    response.writeHead(range ? 206 : 200, {
-      "Content-Type": String(file.contentType),
-      "Content-Length": to - from,
-      "Accept-Ranges": "bytes",
-      "Cache-Control": "no-store",
-      "Content-Disposition": `attachment; filename*=UTF-8''${encodeURIComponent(String(file.label)).replace(/['()*]/g, escaped)}`,
-      "X-Content-Type-Options": "nosniff",
-      ETag: `"${file.sha256}"`,
-      ...(range ? { "Content-Range": `bytes ${from}-${to - 1}/${size}` } : {}),
-    });
-    if (request.method === "HEAD") return void response.end();
-    await send(response, read, from, to);
+    const file = await openProven(path, size, prove);
+    try {
+      response.writeHead(range ? 206 : 200, {
+        "Content-Type": artifact.contentType,
+        "Content-Length": to - from,
+        "Accept-Ranges": "bytes",
+        "Cache-Control": "no-store",
+        "Content-Disposition": `attachment; filename*=UTF-8''${encodeURIComponent(artifact.label).replace(/['()*]/g, escaped)}`,
+        "X-Content-Type-Options": "nosniff",
+        ETag: `"${artifact.sha256}"`,
+        ...(range ? { "Content-Range": `bytes ${from}-${to - 1}/${size}` } : {}),
+      });
+      if (request.method === "GET") await send(response, file, from, to);
+      response.end();
+    } finally {
+      await file.close();
+    }
   } catch (why) {
     if (gone.signal.aborted) return;
-    const refusal = asRefusal(why);
     // Half a file must not look like a whole one.
     if (response.headersSent) return void response.destroy();
+    const refusal = asRefusal(why);
     refuse(response, STATUS.get(refusal.code) ?? 502, refusal);
   }
 }
 
+/** @typedef {{ handle: import("node:fs/promises").FileHandle, unchanged(): Promise<boolean>, close(): Promise<void> }} Proven */
+
 /**
- * Sends parts in their order while the next ones are being read.
+ * Opens the very file that the sidecar proves. It proves what stands at the path; if that is the file
+ * which was opened before, and nothing touched it, then what was opened is what was proven.
+ * @param {string} path
+ * @param {number} size
+ * @param {() => Promise<unknown>} prove
+ * @returns {Promise<Proven>}
+ */
+async function openProven(path, size, prove) {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined);
+  // It was there a moment ago.
+  if (!handle) throw changed();
+  try {
+    const opened = await handle.stat({ bigint: true });
+    const unchanged = async () => same(opened, await handle.stat({ bigint: true }));
+    await prove();
+    const there = await lstat(path, { bigint: true });
+    if (!opened.isFile() || opened.size !== BigInt(size) || !same(opened, there) || !(await unchanged())) {
+      throw changed();
+    }
+    return { handle, unchanged, close: () => handle.close() };
+  } catch (why) {
+    await handle.close();
+    throw why;
+  }
+}
+
+const changed = () => new Refusal("artifact_changed", "The file changed after the run ended, so it is not what the run delivered.");
+
+/**
+ * @param {import("node:fs").BigIntStats} one
+ * @param {import("node:fs").BigIntStats} other
+ */
+function same(one, other) {
+  const marks = (/** @type {import("node:fs").BigIntStats} */ of) => [of.dev, of.ino, of.size, of.mtimeNs, of.ctimeNs].join();
+  return marks(one) === marks(other);
+}
+
+/**
+ * Sends a part of a file; the next piece is read while one is on its way. The last piece is held back
+ * until it is known that the file did not change meanwhile.
  * @param {import("node:http").ServerResponse} response
- * @param {(offset: number, length: number) => Promise<any>} read
+ * @param {Proven} file
  * @param {number} from
  * @param {number} to
  */
-async function send(response, read, from, to) {
-  /** @type {Promise<any>[]} */
-  const coming = [];
-  let next = from;
-  for (let sent = from; sent < to; ) {
-    while (next < to && coming.length < AHEAD) {
-      const length = Math.min(PART, to - next);
-      const part = read(next, length);
-      part.catch(() => {});
-      coming.push(part);
-      next += length;
+async function send(response, file, from, to) {
+  const buffers = [Buffer.allocUnsafeSlow(PART), Buffer.allocUnsafeSlow(PART)];
+  /** @type {Promise<void>} */
+  let sent = Promise.resolve();
+  for (let at = from, turn = 0; at < to; turn ^= 1) {
+    const { buffer, bytesRead } = await file.handle.read(/** @type {Buffer} */ (buffers[turn]), 0, Math.min(PART, to - at), at);
+    at += bytesRead;
+    if (bytesRead === 0 || (at === to && !(await file.unchanged()))) {
+      throw changed();
     }
-    const part = await coming.shift();
-    const bytes = Buffer.from(part.artifacts[0].content, "base64");
-    if (bytes.length === 0) throw new Refusal("artifact_changed", "The file became shorter while it was sent.");
-    sent += bytes.length;
-    if (!response.write(bytes)) await drained(response);
+    await sent;
+    sent = written(response, buffer.subarray(0, bytesRead));
+    sent.catch(() => {});
   }
-  response.end();
+  await sent;
 }
 
 /**
  * @param {import("node:http").ServerResponse} response
+ * @param {Buffer} bytes
  * @returns {Promise<void>}
  */
-function drained(response) {
+function written(response, bytes) {
   return new Promise((resolve, reject) => {
-    const settle = () => {
-      response.off("drain", settle);
-      response.off("close", settle);
-      if (response.destroyed) reject(new Refusal("REQUEST_CANCELLED", "The caller went away."));
+    const onClose = () => reject(new Refusal("REQUEST_CANCELLED", "The caller went away."));
+    response.once("close", onClose);
+    response.write(bytes, (error) => {
+      response.off("close", onClose);
+      if (error) reject(error);
       else resolve();
-    };
-    response.on("drain", settle);
-    response.on("close", settle);
+    });
   });
-}
-
-/**
- * An empty file has no first byte to ask for.
- * @param {(method: string, params: Record<string, unknown>, signal?: AbortSignal) => Promise<any>} files
- * @param {Record<string, unknown>} params
- * @param {unknown} why
- * @param {AbortSignal} signal
- */
-async function emptyFile(files, params, why, signal) {
-  if (asRefusal(why).code !== "range_invalid") throw why;
-  return files(READ, { ...params, maxInlineBytes: 0 }, signal);
 }
 
 /**

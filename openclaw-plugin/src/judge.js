@@ -54,7 +54,8 @@ export function judge({ record, live, wait, native, past, sameBoot, active }) {
   const written = past && fromPast(past, active);
   if (written && (isTerminal(written.status) || past?.resumedAs)) return written;
   if (live) return live;
-  if (task) return task;
+  // A restart ends the task first and takes the run up again later.
+  if (task) return isTerminal(task.status) && active ? { status: "running", source: "native_task", startedAt: task.startedAt } : task;
   if (told) return told;
   if (written) return written;
   if (record?.status === "running") return active || sameBoot ? remembered(record) : lost(record);

@@ -59,6 +59,7 @@ export async function prepare(parts, given, source, signal) {
     const elsewhere = sessions.find(appThreadKey);
     const wanted = { appThreadKey, openclawSessionKey, expectedArtifactDirs: [], source };
     decide(wanted, mappingOf(sessions.entry(openclawSessionKey)), elsewhere, new Date());
+    await sessions.makeWorkspace(openclawSessionKey);
     const checked = await parts.files(PREPARE, { ...asked, checkOnly: true }, signal);
 
     /** @type {Record<string, unknown> | undefined} */

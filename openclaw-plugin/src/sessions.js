@@ -1,6 +1,7 @@
 // The gateway's session entries, and which of them has which app thread.
 
 import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
 
 import { agentOf, normalKey } from "./keys.js";
 import { mappingOf, withHeld } from "./mapping.js";
@@ -104,6 +105,14 @@ export class Sessions {
     const list = object(object(this.runtime().config.current()).agents).list;
     const named = Array.isArray(list) ? list.map((agent) => text(object(agent).id)?.toLowerCase()) : [];
     return [...new Set(["main", ...named.filter((id) => id !== undefined)])];
+  }
+
+  /**
+   * Makes the agent's workspace, as the gateway does before the agent's first run.
+   * @param {string} sessionKey
+   */
+  async makeWorkspace(sessionKey) {
+    await mkdir(this.workspace(sessionKey), { recursive: true });
   }
 
   /**

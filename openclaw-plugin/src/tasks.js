@@ -34,7 +34,8 @@ export async function getTask(parts, params, context) {
   const known = { ...(mapping ? { mapping, expectedArtifactDirs: mapping.expectedArtifactDirs } : {}) };
 
   const token = text(params.taskId) ?? text(params.runId);
-  const native = await nativeTask(parts, sessionKey, token);
+  // The first end that the gateway told stands, so there is nothing to look up any more.
+  const native = token && isConfirmed(runsOf(entry).get(token)) ? undefined : await nativeTask(parts, sessionKey, token);
   const runId = text(native?.runId) ?? token ?? latest(entry);
   if (!runId) return miss("task_not_found", "This thread has no run yet.", known);
   const standing = await stand(parts, { sessionKey, entry, runId, native, context });

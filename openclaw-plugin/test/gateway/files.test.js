@@ -1,0 +1,118 @@
+// Where a run may leave files, and whose they are, on a real gateway.
+
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { Client, GATEWAY, Thread, names, pause, skip } from "../support/client.js";
+
+const MEDIA = GATEWAY && join(GATEWAY.folder, "state", "media");
+// Short names: the gateway takes 40 letters and slashes in a row for a secret, and blots them out of prompts.
+const TMP = "/tmp/openclaw";
+
+/** @type {Client} */
+let client;
+before(async () => {
+  if (skip) return;
+  mkdirSync(MEDIA, { recursive: true });
+  mkdirSync(TMP, { recursive: true });
+  client = await Client.connect();
+});
+after(() => client?.close());
+
+test("in the run's own folder", { skip }, async () => {
+  const thread = new Thread(client);
+  const { runId } = await thread.run((prepared) => `[[write ${prepared.relativeArtifactDirectory}/reports/final.md = # Done]][[say ok]]`);
+  const task = await thread.get(runId);
+  assert.deepEqual(names(task), ["reports/final.md"]);
+  assert.equal(task.artifactScope, `tasks/${thread.openclawSessionKey.replaceAll(":", "-")}/${runId}`);
+});
+
+test("in the shared workspace, when the run's own tool call names it", { skip }, async () => {
+  const thread = new Thread(client, { dirs: ["reports"] });
+  const { runId } = await thread.run(`[[write reports/${thread.tag}.md = mine]][[say ok]]`);
+  const task = await thread.get(runId);
+  assert.deepEqual(names(task), [`reports/${thread.tag}.md`]);
+  const next = await thread.run("[[say nothing new]]");
+  assert.deepEqual(names(await thread.get(next.runId)), []);
+});
+
+test("in the media and temporary folders, when no other run was under way", { skip }, async () => {
+  const thread = new Thread(client);
+  const { runId } = await thread.run(
+    `[[shell mkdir -p ${MEDIA}/b && echo media > ${MEDIA}/b/${thread.tag}.png && echo tmp > ${TMP}/${thread.tag}.txt]][[say ok]]`);
+  const collected = await thread.collect(runId);
+  assert.deepEqual(collected.copiedFiles.toSorted(), [`artifacts/media/b/${thread.tag}.png`, `artifacts/tmp-openclaw/${thread.tag}.txt`]);
+  assert.deepEqual(names(await thread.get(runId)), collected.copiedFiles.toSorted());
+  rmSync(`${TMP}/${thread.tag}.txt`);
+});
+
+test("two runs at once: what is named is its run's, what is not is nobody's", { skip, timeout: 90_000 }, async () => {
+  const [one, other] = [new Thread(client, { dirs: ["reports"] }), new Thread(client, { dirs: ["reports"] })];
+  const [first, second] = await Promise.all([
+    one.run(`[[sleep 1500]][[write reports/${one.tag}.md = one]][[say one]]`),
+    other.run(`[[shell mkdir -p ${MEDIA} && echo x > ${MEDIA}/${other.tag}.png]][[sleep 3000]][[write reports/${other.tag}.md = other]][[say other]]`),
+  ]);
+  const collected = await Promise.all([one.collect(first.runId), other.collect(second.runId)]);
+  assert.deepEqual(collected.map((c) => c.copiedFiles), [[], []]);
+  for (const { omitted } of collected) assert.deepEqual(omitted.byReason, { ambiguous_owner: 1 });
+  assert.deepEqual(names(await one.get(first.runId)), [`reports/${one.tag}.md`]);
+  assert.deepEqual(names(await other.get(second.runId)), [`reports/${other.tag}.md`]);
+});
+
+test("the workspace of another agent", { skip }, async () => {
+  const thread = new Thread(client, { agent: "other" });
+  const { runId, remoteWorkingDirectory, workspaceSource } = await thread.run((prepared) => `[[write ${prepared.artifactDirectory}/mine.txt = x]][[say ok]]`);
+  assert.equal(workspaceSource, "agentConfig");
+  assert.match(remoteWorkingDirectory, /other-workspace$/);
+  assert.deepEqual(names(await thread.get(runId)), ["mine.txt"]);
+});
+
+test("over HTTP: whole, in part, and never without the token", { skip }, async () => {
+  const thread = new Thread(client);
+  const { runId } = await thread.run((prepared) => `[[write ${prepared.relativeArtifactDirectory}/ten.txt = 0123456789]][[say ok]]`);
+  const [artifact] = (await thread.get(runId)).artifacts;
+  const http = GATEWAY.url.replace(/^ws/, "http");
+  const url = `${http}/plugins/openclaw-multi-session-plugins/artifact?${new URLSearchParams({ openclawSessionKey: thread.openclawSessionKey, runId, artifactRef: artifact.artifactRef })}`;
+  const fetched = async (/** @type {Record<string, string>} */ headers, method = "GET") => {
+    const answer = await fetch(url, { method, headers });
+    return [answer.status, answer.headers.get("content-range"), await answer.text()];
+  };
+  const authorization = `Bearer ${GATEWAY.token}`;
+  assert.equal((await fetched({}))[0], 401);
+  assert.deepEqual(await fetched({ authorization }), [200, null, "0123456789"]);
+  assert.deepEqual(await fetched({ authorization, range: "bytes=2-4" }), [206, "bytes 2-4/10", "234"]);
+  assert.deepEqual(await fetched({ authorization, range: "bytes=-3" }), [206, "bytes 7-9/10", "789"]);
+  assert.equal((await fetched({ authorization, range: "bytes=10-" }))[0], 416);
+  assert.deepEqual(await fetched({ authorization }, "HEAD"), [200, null, ""]);
+  const wrong = await fetch(url.replace(runId, "another"), { headers: { authorization } });
+  assert.deepEqual([wrong.status, (await wrong.json()).error.code], [400, "INVALID_REQUEST"]);
+});
+
+test("the sidecar is killed, and nobody notices", { skip, timeout: 60_000 }, async () => {
+  const thread = new Thread(client);
+  const { runId } = await thread.run((prepared) => `[[write ${prepared.relativeArtifactDirectory}/a.txt = a]][[say ok]]`);
+  await thread.get(runId);
+  const [pid] = sidecars();
+  assert.ok(pid, "a sidecar runs");
+  process.kill(pid, "SIGKILL");
+  const answers = await Promise.all(Array.from({ length: 20 }, () => thread.get(runId)));
+  for (const task of answers) assert.deepEqual(names(task), ["a.txt"]);
+  await pause(100);
+  const now = sidecars();
+  assert.equal(now.length, 1);
+  assert.notEqual(now[0], pid);
+});
+
+/** The sidecars of this gateway: no other's. */
+function sidecars() {
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number).filter((pid) => {
+    try {
+      const said = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+      return said[1] === "openclaw-sidecar" && said.includes(MEDIA);
+    } catch {
+      return false;
+    }
+  });
+}
