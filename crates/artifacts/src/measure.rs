@@ -77,11 +77,11 @@ pub(crate) fn listed(
         Unmeasured::Changed => OmitReason::ChangedWhileReading,
         Unmeasured::Io(_) => OmitReason::Unreadable,
     };
-    let found = opened(&file, path, stamp, verified).map_err(unmeasured)?;
+    let found = opened(&file, by_name, stamp, verified).map_err(unmeasured)?;
     // The system notes the time of a write when it begins. One that is under way leaves no trace in
     // the stamp, but not the same bytes twice either. (Who reads knows what the bytes must be.)
     if stamp.mtime_ns >= began_ns.saturating_sub(TICK_NS) {
-        let again = opened(&file, path, stamp, verified).map_err(unmeasured)?;
+        let again = opened(&file, by_name, stamp, verified).map_err(unmeasured)?;
         if again.sha256 != found.sha256 {
             return Err(OmitReason::ChangedWhileReading);
         }
@@ -101,15 +101,14 @@ pub(crate) fn listed(
     })
 }
 
-/// Measures an open file that looks like `stamp`. Only what this process has read itself stands in
+/// Measures an open file that looks like `stamp`, and is what its name says, if that says anything. Only what this process has read itself stands in
 /// for reading here: on the answer, bytes are delivered.
 pub(crate) fn opened(
     file: &File,
-    path: &ArtifactPath,
+    by_name: Option<&'static str>,
     stamp: Stamp,
     verified: &Verified,
 ) -> Result<Measured, Unmeasured> {
-    let by_name = content_type::of_name(path.as_str());
     if let Some(sha256) = verified.get(&stamp) {
         let content_type = match by_name {
             Some(content_type) => content_type,

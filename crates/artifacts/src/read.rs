@@ -6,7 +6,7 @@ use threadline_contract::{ArtifactPath, RunId, SessionKey, Sha256};
 use threadline_files::{Reason, Root, Stamp};
 
 use crate::{
-    ArtifactIdentity, Error, ScopeStyle, Workspace,
+    ArtifactIdentity, Error, ScopeStyle, Workspace, content_type,
     measure::{self, Unmeasured},
     skip::exports_file,
 };
@@ -82,7 +82,12 @@ impl Workspace {
     }
 
     fn measured(&self, file: File, path: &ArtifactPath, stamp: Stamp) -> Result<Reader, Error> {
-        let found = measure::opened(&file, path, stamp, &self.verified);
+        let found = measure::opened(
+            &file,
+            content_type::of_name(path.as_str()),
+            stamp,
+            &self.verified,
+        );
         let found = found.map_err(|e| match e {
             Unmeasured::Changed => changed(path),
             Unmeasured::Io(e) => Error::io(e, path.as_str()),

@@ -5,6 +5,7 @@
 //! from here ([`schema`]), and a test fails when the exported files drift.
 
 pub mod artifact;
+mod base64;
 pub mod canonical;
 pub mod code;
 pub mod context;
@@ -25,6 +26,7 @@ pub mod thread;
 pub mod turn;
 pub mod url;
 
+pub use self::base64::Base64;
 pub use artifact::{
     Artifact, ArtifactItem, ArtifactPath, ArtifactSet, BadGlob, Deliverable, EmptyReason, Missing,
     OmitReason, Omitted, Removed, RemovedFor, Sha256,

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ArtifactPath, ArtifactScope, EmptyReason, OmitReason, Omitted, RunId, SessionKey, Sha256,
+    ArtifactPath, ArtifactScope, Base64, EmptyReason, OmitReason, Omitted, RunId, SessionKey,
+    Sha256,
 };
 
 /// Makes a run's folders.
@@ -376,7 +377,7 @@ pub struct FlatArtifact {
     pub encoding: Option<String>,
     /// The content, or the part of it that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<String>,
+    pub content: Option<Base64>,
     /// Why there is no content, when contents were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_inlined: Option<NotInlined>,

@@ -1,8 +1,7 @@
 //! Listing a run's files, in both forms that callers know.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use threadline_contract::{
-    Artifact, ArtifactScope, EmptyReason, Fault,
+    Artifact, ArtifactScope, Base64, EmptyReason, Fault,
     plugin::{ExportParams, ExportResult, FlatArtifact, ManifestFile, NotInlined, PageManifest},
 };
 
@@ -210,7 +209,7 @@ pub(super) fn flat(
     content: Option<Content>,
 ) -> FlatArtifact {
     let (content, not_inlined) = match content {
-        Some(Content::Bytes(bytes)) => (Some(STANDARD.encode(bytes)), None),
+        Some(Content::Bytes(bytes)) => (Some(Base64::encode(&bytes)), None),
         Some(Content::Not(why)) => (None, Some(why)),
         None => (None, None),
     };

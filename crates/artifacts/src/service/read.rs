@@ -1,8 +1,7 @@
 //! One file of a run, or a part of it.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use threadline_contract::{
-    Artifact, ArtifactPath, Fault,
+    Artifact, ArtifactPath, Base64, Fault,
     plugin::{NotInlined, ReadParams, ReadResult},
 };
 
@@ -72,7 +71,7 @@ impl Service {
         match &part.bytes {
             Some(bytes) => {
                 item.encoding = Some("base64".to_owned());
-                item.content = Some(STANDARD.encode(bytes));
+                item.content = Some(Base64::encode(bytes));
             }
             None => item.not_inlined = Some(NotInlined::OverMaxInlineBytes),
         }

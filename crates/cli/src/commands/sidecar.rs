@@ -95,6 +95,9 @@ fn from(here: &Path, folder: &Path) -> PathBuf {
 fn pipes() -> io::Result<(File, File, File)> {
     let file = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
     let output = io::stdout();
+    // Room for most of an answer: both sides work at once instead of taking turns over 64 KiB. What is
+    // not a pipe, or may not grow, stays as it is.
+    let _ = rustix::pipe::fcntl_setpipe_size(&output, 1024 * 1024);
     Ok((
         file(io::stdin().as_fd())?,
         file(output.as_fd())?,
