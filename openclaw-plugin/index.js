@@ -13,7 +13,7 @@ import { Sessions } from "./src/sessions.js";
 import { Sidecar } from "./src/sidecar.js";
 import { Watch } from "./src/watch.js";
 import { asRefusal } from "./src/refusal.js";
-import { hear, onAgentEnd, onSessionStart } from "./src/hooks.js";
+import { hear, onSessionStart } from "./src/hooks.js";
 import { object } from "./src/read.js";
 import { program } from "./src/program.js";
 
@@ -38,6 +38,7 @@ function shared(api) {
   }
   const config = () => object(parts.api.pluginConfig);
   const runtime = () => parts.api.runtime;
+  const launch = () => program({ config: config(), root: ROOT, stateDir: runtime().state.resolveStateDir(), env: process.env });
   const log = {
     info: (/** @type {string} */ message) => parts.api.logger.info(message),
     warn: (/** @type {string} */ message) => parts.api.logger.warn(message),
@@ -50,7 +51,13 @@ function shared(api) {
     log,
     sessions: new Sessions(runtime),
     watch: new Watch(),
-    sidecar: new Sidecar(() => program({ config: config(), root: ROOT, stateDir: runtime().state.resolveStateDir(), env: process.env }), log),
+    sidecar: new Sidecar(launch, log),
+    about: async () => {
+      const { version, name } = await parts.sidecar.call("initialize", {});
+      const { args } = launch();
+      const logFile = object(object(runtime().config.current()).logging).file;
+      return { id: PLUGIN_ID, version: VERSION, openclaw: runtime().version, sidecar: { name, version, args }, logFile };
+    },
     boot: randomUUID(),
     bootedAt: Date.now(),
     files: (method, params, signal) => {
@@ -99,7 +106,6 @@ export default {
       handle: (event) => hear(parts, event),
     });
     api.on("session_start", (event, context) => onSessionStart(parts, event, context));
-    api.on("agent_end", (event, context) => onAgentEnd(parts, event, context));
     api.on("gateway_stop", () => parts.sidecar.stop());
     if (object(api.pluginConfig).agentTool === true) {
       api.registerTool?.((context) => artifactsTool(parts, context), { name: TOOL, optional: true });

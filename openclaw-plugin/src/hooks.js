@@ -1,10 +1,8 @@
 // What the gateway tells unasked.
 
-import { normalKey } from "./keys.js";
 import { prepare } from "./methods.js";
 import { recordOf } from "./tasks.js";
 import { object, text } from "./read.js";
-import { withoutSecrets } from "./runs.js";
 
 /** @typedef {import("./methods.js").Parts} Parts */
 
@@ -21,24 +19,6 @@ export async function hear(parts, event) {
     boot: parts.boot,
     overlapped: ended.overlapped,
     writtenFiles: [...ended.written],
-  });
-}
-
-/**
- * An attempt of a run ended. It fires for failed attempts and for such as are repeated, and calls
- * most of them a success, so it is never taken for the end of a run.
- * @param {Parts} parts
- * @param {unknown} event
- * @param {unknown} context
- */
-export async function onAgentEnd(parts, event, context) {
-  const runId = text(object(event).runId) ?? text(object(context).runId);
-  const sessionKey = text(object(context).sessionKey) ?? text(object(event).sessionKey);
-  if (!runId || !sessionKey) return;
-  const error = text(object(event).error);
-  parts.watch.hint(runId, error && withoutSecrets(error));
-  await parts.sessions.note(normalKey(sessionKey), {
-    runId, status: "running", source: "agent_end", provisional: true, boot: parts.boot, ...(error ? { error } : {}),
   });
 }
 

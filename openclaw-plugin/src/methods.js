@@ -22,6 +22,7 @@ export const TASK = "xworkmate.tasks.get";
  * @property {import("./sessions.js").Sessions} sessions
  * @property {import("./watch.js").Watch} watch
  * @property {(method: string, params: Record<string, unknown>, signal?: AbortSignal) => Promise<any>} files asks the sidecar
+ * @property {() => Promise<Record<string, unknown>>} about what somebody who looks after the gateway wants to know
  * @property {string} boot this process of the gateway
  * @property {number} bootedAt
  */
@@ -41,7 +42,8 @@ export const METHODS = [
 
 /**
  * Maps the thread to the session and makes the run's folder. Whatever cannot be done is found out
- * before anything is written, and what fails nevertheless is taken back.
+ * before anything is written, and what fails nevertheless is taken back. With `checkOnly`, nothing is
+ * written at all.
  * @param {Parts} parts
  * @param {Record<string, unknown>} given
  * @param {import("./mapping.js").Mapping["source"]} source
@@ -61,6 +63,7 @@ export async function prepare(parts, given, source, signal) {
     decide(wanted, mappingOf(sessions.entry(openclawSessionKey)), elsewhere, new Date());
     await sessions.makeWorkspace(openclawSessionKey);
     const checked = await parts.files(PREPARE, { ...asked, checkOnly: true }, signal);
+    if (params.checkOnly === true) return { ...checked, plugin: await parts.about() };
 
     /** @type {Record<string, unknown> | undefined} */
     let before;

@@ -12,7 +12,7 @@ const MAX_ERROR = 2048;
 const MAX_WRITTEN = 512;
 
 /**
- * Who said that a run ended. Only these are believed; `agent_end` is not among them, because the
+ * Who said that a run ended. Only these are believed. The hook `agent_end` is not among them: the
  * gateway fires it once for every attempt, and calls failed ones a success.
  */
 const CONFIRMING = ["lifecycle", "agent_wait", "native_task", "history", "gateway_restart"];

@@ -3,7 +3,7 @@
 
 import { ended } from "./judge.js";
 import { normalKey } from "./keys.js";
-import { isTerminal } from "./runs.js";
+import { isTerminal, withoutSecrets } from "./runs.js";
 import { object, text } from "./read.js";
 
 /** How many runs that ended stay in memory; the session's entry has them for longer. */
@@ -74,20 +74,16 @@ export class Watch {
     // One that is called off before it began has an end and no beginning.
     if (data.phase === "start" || (verdict && (known === undefined || known === "prepared"))) this.#begin(event, data);
     const live = this.#runs.get(event.runId);
-    if (!live || !verdict || isTerminal(live.verdict.status)) return undefined;
+    if (!live || isTerminal(live.verdict.status)) return undefined;
+    if (!verdict) {
+      // An attempt ended; it may be the run's end, or be followed by another one.
+      const error = text(data.error);
+      if (data.phase === "finishing") live.verdict = { ...live.verdict, provisional: true, error: error && withoutSecrets(error) };
+      return undefined;
+    }
     live.verdict = { ...verdict, startedAt: live.startedAt, endedAt: verdict.endedAt ?? Date.now() };
     this.#forget();
     return live;
-  }
-
-  /**
-   * A hint that an attempt ended, which may or may not be the run's end.
-   * @param {string} runId
-   * @param {string | undefined} error
-   */
-  hint(runId, error) {
-    const live = this.#runs.get(runId);
-    if (live?.verdict.status === "running") live.verdict = { ...live.verdict, provisional: true, error };
   }
 
   /**

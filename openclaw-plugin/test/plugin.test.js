@@ -1,0 +1,122 @@
+// The plugin as a whole, in a gateway that is only memory.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+
+import { Host } from "./support/host.js";
+import { PLUGIN_ID } from "../src/keys.js";
+import { rangeOf } from "../src/download.js";
+
+const host = new Host();
+after(() => host.stop());
+const PREPARE = "xworkmate.session.prepare";
+const TASK = "xworkmate.tasks.get";
+
+let count = 0;
+/** @param {Record<string, unknown>} [other] */
+async function prepared(other = {}) {
+  const name = `t${++count}`;
+  const params = { schemaVersion: 1, appThreadKey: name, openclawSessionKey: `agent:main:${name}`, runId: `run-${name}`, expectedArtifactDirs: ["reports/"], ...other };
+  return { ...params, answer: await host.ask(PREPARE, params) };
+}
+
+test("a run's folder lies in the workspace of its agent", async () => {
+  const { answer } = await prepared({ openclawSessionKey: "agent:other:w" });
+  assert.match(answer.agentWorkspaceDir, /\/other$/);
+});
+
+test("a folder that cannot be made leaves no mapping", async () => {
+  for (const runId of ["refused", "refused-late"]) {
+    const { answer, openclawSessionKey } = await prepared({ runId });
+    assert.equal(answer.error.code, "PREPARE_FAILED");
+    assert.deepEqual(host.held(openclawSessionKey) ?? {}, {});
+  }
+});
+
+test("a folder that cannot be made leaves the mapping as it was", async () => {
+  const first = await prepared();
+  const before = structuredClone(host.held(first.openclawSessionKey));
+  const second = await host.ask(PREPARE, { ...first, answer: undefined, runId: "refused-late", expectedArtifactDirs: ["other/"] });
+  assert.equal(second.error.code, "PREPARE_FAILED");
+  assert.deepEqual(host.held(first.openclawSessionKey), before);
+});
+
+test("asking whether it could be done writes nothing", async () => {
+  const { answer, openclawSessionKey } = await prepared({ checkOnly: true });
+  assert.deepEqual([answer.plugin.id, answer.plugin.openclaw], [PLUGIN_ID, "test"]);
+  assert.equal(host.entries.has(openclawSessionKey), false);
+});
+
+test("what other plugins keep is untouched", async () => {
+  host.entries.set("agent:main:shared", { sessionId: "s", pluginExtensions: { other: { kept: true } } });
+  await prepared({ openclawSessionKey: "agent:main:shared" });
+  assert.deepEqual(host.entries.get("agent:main:shared").pluginExtensions.other, { kept: true });
+});
+
+test("the task registry is believed", async () => {
+  const { appThreadKey, openclawSessionKey, runId } = await prepared();
+  host.tasks.set(runId, { id: "task-1", runId, status: "succeeded" });
+  const task = await host.ask(TASK, { appThreadKey, runId, includeArtifacts: false });
+  assert.deepEqual([task.status, task.success, task.terminal, task.openclawSessionKey, task.expectedArtifactDirs, task.taskId], ["completed", true, true, openclawSessionKey, ["reports/"], "task-1"]);
+  host.tasks.set(runId, { id: "task-1", runId, status: "failed" });
+  assert.equal((await host.ask(TASK, { appThreadKey, runId })).status, "completed", "the first end stands");
+});
+
+test("a failed task is no success", async () => {
+  for (const status of ["failed", "timed_out", "lost", "cancelled"]) {
+    const { appThreadKey, runId } = await prepared();
+    host.tasks.set(runId, { runId, status });
+    const task = await host.ask(TASK, { appThreadKey, runId });
+    assert.deepEqual([task.status, task.success], [status === "cancelled" ? "cancelled" : "failed", false]);
+  }
+});
+
+test("files alone prove nothing", async () => {
+  const { appThreadKey, runId } = await prepared({ runId: "files-1" });
+  const task = await host.ask(TASK, { appThreadKey, runId });
+  assert.deepEqual([task.ok, task.code, task.evidence, task.mapping.appThreadKey], [false, "no_native_task_record", { artifactCount: 1 }, appThreadKey]);
+});
+
+test("a registry that breaks is one that says nothing", async () => {
+  const { appThreadKey, openclawSessionKey, runId } = await prepared();
+  host.broken = true;
+  assert.equal((await host.ask(TASK, { appThreadKey, runId })).code, "no_native_task_record");
+  assert.match(host.warnings.at(-1) ?? "", /registry is broken/);
+  await host.tell({ runId, stream: "lifecycle", sessionKey: openclawSessionKey, data: { phase: "start" } });
+  await host.tell({ runId, stream: "lifecycle", sessionKey: openclawSessionKey, data: { phase: "end", terminalReply: { text: "heard" } } });
+  assert.equal((await host.ask(TASK, { appThreadKey, runId })).output, "heard");
+  host.broken = false;
+});
+
+test("what was heard goes along with the question for files", async () => {
+  const { appThreadKey, openclawSessionKey, runId } = await prepared();
+  const tell = (/** @type {string} */ stream, /** @type {Record<string, unknown>} */ data) => host.tell({ runId, stream, sessionKey: openclawSessionKey, data });
+  await tell("lifecycle", { phase: "start", startedAt: 1000 });
+  await tell("tool", { phase: "start", name: "write", args: { path: "reports/x.md" } });
+  await tell("lifecycle", { phase: "end", endedAt: 2000 });
+  const { asked } = await host.ask("xworkmate.artifacts.collect-and-snapshot", { openclawSessionKey: openclawSessionKey.toUpperCase(), runId, writtenFiles: ["y.md"] });
+  const { sinceUnixMs, untilUnixMs, overlapped, writtenFiles } = asked;
+  assert.deepEqual({ sinceUnixMs, untilUnixMs, overlapped, writtenFiles, key: asked.openclawSessionKey }, { sinceUnixMs: 1000, untilUnixMs: 2000, overlapped: false, writtenFiles: ["y.md", "reports/x.md"], key: openclawSessionKey });
+  const listed = await host.ask(TASK, { appThreadKey, runId });
+  assert.equal(listed.asked.sinceUnixMs, undefined, "in a list it would be a filter");
+  const other = await host.ask("xworkmate.artifacts.collect-and-snapshot", { openclawSessionKey, runId, overlapped: true, sinceUnixMs: 5 });
+  assert.deepEqual([other.asked.overlapped, other.asked.sinceUnixMs], [true, 5], "the caller knows better");
+});
+
+test("a session that starts with its mapping has it; others have none", async () => {
+  await host.hooks.get("session_start")?.({ sessionKey: "agent:main:legacy", appThreadKey: "legacy", runId: "r" }, {});
+  assert.equal(host.entries.has("agent:main:legacy"), false);
+  await host.hooks.get("session_start")?.({ openclawSessionKey: "agent:main:started", appThreadKey: "started", runId: "r" }, {});
+  assert.equal(host.held("agent:main:started")["xworkmate.sessionMapping"].source, "session_start");
+  await host.hooks.get("session_start")?.({ openclawSessionKey: "agent:main:started", appThreadKey: "another", runId: "r" }, {});
+  assert.equal(host.held("agent:main:started")["xworkmate.sessionMapping"].appThreadKey, "started");
+});
+
+test("ranges of a file", () => {
+  const cases = /** @type {[string | undefined, unknown][]} */ ([
+    [undefined, undefined], ["bytes=0-", { from: 0, to: 10 }], ["bytes=2-4", { from: 2, to: 5 }], ["bytes=-3", { from: 7, to: 10 }],
+    ["bytes=-30", { from: 0, to: 10 }], ["bytes=8-99", { from: 8, to: 10 }], ["bytes=10-", "none"], ["bytes=5-4", "none"], ["bytes=-0", "none"],
+    ["bytes=0-1,3-4", undefined], ["lines=1-2", undefined], ["bytes=-", undefined],
+  ]);
+  for (const [header, range] of cases) assert.deepEqual(rangeOf(header, 10), range, header);
+});
