@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 
-import { Host } from "./support/host.js";
+import { Host } from "../testing/host.js";
 import { PLUGIN_ID } from "../src/keys.js";
 import { rangeOf } from "../src/download.js";
 

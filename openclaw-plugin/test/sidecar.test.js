@@ -11,7 +11,7 @@ import { lines } from "../src/lines.js";
 import { program } from "../src/program.js";
 
 const log = { info() {}, warn() {}, error() {} };
-const stand = join(import.meta.dirname, "support", "sidecar.js");
+const stand = join(import.meta.dirname, "..", "testing", "sidecar.js");
 const at = (binary = stand) => new Sidecar(() => ({ binary, args: [], env: { PATH: process.env.PATH }, cwd: import.meta.dirname }), log);
 const folder = mkdtempSync(join(tmpdir(), "sidecar-"));
 

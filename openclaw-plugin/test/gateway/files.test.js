@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { Client, GATEWAY, Thread, names, pause, skip } from "../support/client.js";
+import { Client, GATEWAY, Thread, names, pause, skip } from "../../testing/client.js";
 
 const MEDIA = GATEWAY && join(GATEWAY.folder, "state", "media");
 // Short names: the gateway takes 40 letters and slashes in a row for a secret, and blots them out of prompts.

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { Client, Thread, pause, skip } from "../support/client.js";
+import { Client, Thread, pause, skip } from "../../testing/client.js";
 
 const PLUGIN = "openclaw-multi-session-plugins";
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { Client, Thread, names, pause, skip, told } from "../support/client.js";
+import { Client, Thread, names, pause, skip, told } from "../../testing/client.js";
 
 /** @type {Client} */
 let client;

@@ -4,7 +4,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import plugin from "../../index.js";
+import plugin from "../index.js";
 
 export const stand = join(import.meta.dirname, "sidecar.js");
 

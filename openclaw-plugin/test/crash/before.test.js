@@ -1,0 +1,29 @@
+// The first half of a crash: runs are begun, and then the gateway is killed. `after.test.js` looks.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Client, Thread, pause, skip } from "../../testing/client.js";
+
+const now = process.env.THREADLINE_TEST_PHASE === "before" ? skip : "no crash is planned";
+
+test("runs are under way", { skip: now, timeout: 120_000 }, async () => {
+  const client = await Client.connect();
+  const thread = (/** @type {string} */ name) => new Thread(client, { name });
+  await thread("done").run("[[say finished before]]");
+  await thread("failed").run("[[fail 400]]");
+  for (const name of ["one", "two"]) {
+    const { runId } = await thread(name).prepare();
+    await thread(name).send(runId, `[[sleep 60000]][[say ${name} survived]]`);
+  }
+  const agent = thread("agent");
+  const { runId } = await agent.prepare();
+  await client.call("agent", { sessionKey: agent.openclawSessionKey, message: "[[sleep 60000]][[say agent survived]]", idempotencyKey: runId, deliver: false });
+  await thread("unsent").prepare();
+  await pause(6000);
+  for (const name of ["one", "two", "agent"]) assert.equal((await thread(name).get(runOf(name))).status, "running", name);
+  client.close();
+});
+
+/** @param {string} name */
+const runOf = (name) => `run-${process.env.THREADLINE_TEST_TAG}-${name}-1`;
