@@ -112,9 +112,9 @@ export function enriched({ sessions, watch }, method, params) {
   return {
     ...known,
     // In a listing this would be a filter.
-    ...(method === COLLECT && params.sinceUnixMs === undefined && since ? { sinceUnixMs: since } : {}),
-    ...(params.untilUnixMs === undefined && until ? { untilUnixMs: until } : {}),
-    ...(params.overlapped === undefined && overlapped !== undefined ? { overlapped } : {}),
+    sinceUnixMs: params.sinceUnixMs ?? (method === COLLECT ? since : undefined),
+    untilUnixMs: params.untilUnixMs ?? until,
+    overlapped: params.overlapped ?? overlapped,
     writtenFiles: [...new Set([...texts(params.writtenFiles), ...written])],
   };
 }

@@ -8,9 +8,14 @@ import { mappingOf, withHeld } from "./mapping.js";
 import { RUNS, noted, runsOf, stored } from "./runs.js";
 import { object, text } from "./read.js";
 
+/** To look at every entry takes long where there are many. */
+const LOOK_AGAIN_MS = 60_000;
+
 export class Sessions {
   /** @type {Map<string, string>} app threads that were seen, each with its session */
   #seen = new Map();
+  /** When all entries were looked at. */
+  #looked = 0;
   /** @type {Promise<unknown>} */
   #turn = Promise.resolve();
 
@@ -74,15 +79,17 @@ export class Sessions {
   }
 
   /**
-   * The session that an app thread has. What is remembered is held against the entry; what is not is
-   * looked for in all of them.
+   * The session that an app thread has. What is remembered is held against the entry. What is not is
+   * looked for in all of them, but not every time: mappings are made here, and only by hand elsewhere.
    * @param {string} appThreadKey
    * @returns {string | undefined}
    */
   find(appThreadKey) {
     const seen = this.#seen.get(appThreadKey);
     if (seen !== undefined && mappingOf(this.entry(seen))?.appThreadKey === appThreadKey) return seen;
-    this.#seen.clear();
+    this.#seen.delete(appThreadKey);
+    if (Date.now() - this.#looked < LOOK_AGAIN_MS) return undefined;
+    this.#looked = Date.now();
     for (const agentId of this.#agents()) {
       for (const { sessionKey, entry } of this.runtime().agent.session.listSessionEntries({ agentId, readOnly: true })) {
         const mapping = mappingOf(entry);

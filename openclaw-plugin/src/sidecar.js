@@ -8,7 +8,9 @@ import { lines } from "./lines.js";
 import { Refusal } from "./refusal.js";
 import { object, text } from "./read.js";
 
+/** A large file may have to be hashed first; a folder is made at once, and others wait for that. */
 const CALL_MS = 10 * 60_000;
+const PREPARE_MS = 25_000;
 const TRIES = 3;
 /** A process that ends sooner than this has never worked. */
 const WORKED_MS = 2_000;
@@ -92,7 +94,7 @@ class Child {
         this.#send({ method: "$/cancelRequest", params: { id } });
         done(() => reject(why));
       };
-      const timer = setTimeout(() => giveUp(new Refusal("UNAVAILABLE", `The sidecar did not answer \`${method}\` in time.`, { retryable: true })), CALL_MS);
+      const timer = setTimeout(() => giveUp(new Refusal("UNAVAILABLE", `The sidecar did not answer \`${method}\` in time.`, { retryable: true })), method === "xworkmate.session.prepare" ? PREPARE_MS : CALL_MS);
       const onAbort = () => giveUp(new Refusal("REQUEST_CANCELLED", "The caller took the request back."));
       /** @param {() => void} settle */
       const done = (settle) => {

@@ -5,6 +5,7 @@ import { judge, readPast } from "./judge.js";
 import { mappingOf } from "./mapping.js";
 import { normalKey } from "./keys.js";
 import { object, text } from "./read.js";
+import { asRefusal } from "./refusal.js";
 
 const HISTORY = 500;
 /** How often a run can have been taken up again under another name. */
@@ -40,7 +41,9 @@ export async function getTask(parts, params, context) {
   if (!runId) return miss("task_not_found", "This thread has no run yet.", known);
   const standing = await stand(parts, { sessionKey, entry, runId, native, context });
 
-  const listed = params.includeArtifacts === false ? undefined : await list(parts, params, { sessionKey, runId, mapping });
+  const wanted = params.includeArtifacts === false ? undefined : list(parts, params, { sessionKey, runId, mapping });
+  // Files of a run that goes on can wait; one that ended must not look as if it had none.
+  const listed = await (standing && isTerminal(standing.status) ? wanted : wanted?.catch(unlisted));
   if (!standing) {
     const prepared = runsOf(entry).has(runId) ? { prepared: true } : {};
     const evidence = listed ? { evidence: { artifactCount: listed.artifacts.length } } : {};
@@ -185,6 +188,9 @@ async function list(parts, params, { sessionKey, runId, mapping }) {
   };
   return parts.files("xworkmate.artifacts.export", asked);
 }
+
+/** @param {unknown} why */
+const unlisted = (why) => ({ artifacts: [], warnings: [`The files cannot be listed now: ${asRefusal(why).message}`] });
 
 /**
  * @param {{ standing: import("./judge.js").Verdict, native: Record<string, unknown> | undefined,
