@@ -36,14 +36,17 @@ export async function getTask(parts, params, context) {
 
   const token = text(params.taskId) ?? text(params.runId);
   // The first end that the gateway told stands, so there is nothing to look up any more.
-  const native = token && isConfirmed(runsOf(entry).get(token)) ? undefined : await nativeTask(parts, sessionKey, token);
-  const runId = text(native?.runId) ?? token ?? latest(entry);
+  const found = token && isConfirmed(runsOf(entry).get(token)) ? undefined : await nativeTask(parts, sessionKey, token);
+  const runId = token ? (text(found?.runId) ?? token) : latest(entry, found);
   if (!runId) return miss("task_not_found", "This thread has no run yet.", known);
+  const native = text(found?.runId) === runId ? found : undefined;
   const standing = await stand(parts, { sessionKey, entry, runId, native, context });
 
-  const wanted = params.includeArtifacts === false ? undefined : list(parts, params, { sessionKey, runId, mapping });
+  const over = standing !== undefined && isTerminal(standing.status);
+  const dirs = over && mapping ? mapping.expectedArtifactDirs : [];
+  const wanted = params.includeArtifacts === false ? undefined : list(parts, params, sessionKey, runId, dirs);
   // Files of a run that goes on can wait; one that ended must not look as if it had none.
-  const listed = await (standing && isTerminal(standing.status) ? wanted : wanted?.catch(unlisted));
+  const listed = await (over ? wanted : wanted?.catch(unlisted));
   if (!standing) {
     const prepared = runsOf(entry).has(runId) ? { prepared: true } : {};
     const evidence = listed ? { evidence: { artifactCount: listed.artifacts.length } } : {};
@@ -166,26 +169,31 @@ async function quietly(parts, what, ask) {
   }
 }
 
-/** @param {import("./host.js").SessionEntry | undefined} entry */
-function latest(entry) {
+/**
+ * The run that a session had last. The gateway has task records only for some kinds of runs.
+ * @param {import("./host.js").SessionEntry | undefined} entry
+ * @param {Record<string, unknown> | undefined} native
+ */
+function latest(entry, native) {
   const begun = [...runsOf(entry).values()].filter((run) => run.status !== "prepared");
-  return begun.sort((a, b) => (a.updatedAt ?? "").localeCompare(b.updatedAt ?? "")).at(-1)?.runId;
+  const noted = begun.sort((a, b) => (a.updatedAt ?? "").localeCompare(b.updatedAt ?? "")).at(-1);
+  const begunAt = (/** @type {string | undefined} */ at) => (at ? Date.parse(at) : 0);
+  const newer = noted && begunAt(noted.startedAt ?? noted.updatedAt) > Number(native?.createdAt ?? 0);
+  return newer ? noted.runId : text(native?.runId);
 }
 
 /**
+ * Lists the run's folder. Folders that runs share are looked at when the run is over: before, a file
+ * there may be half written, or not its own.
  * @param {Parts} parts
  * @param {Record<string, unknown>} params
- * @param {{ sessionKey: string, runId: string, mapping: import("./mapping.js").Mapping | undefined }} of
+ * @param {string} sessionKey
+ * @param {string} runId
+ * @param {string[]} expectedArtifactDirs
  */
-async function list(parts, params, { sessionKey, runId, mapping }) {
+async function list(parts, params, sessionKey, runId, expectedArtifactDirs) {
   const { taskId: _, includeArtifacts: __, ...rest } = params;
-  const asked = {
-    ...rest,
-    openclawSessionKey: sessionKey,
-    runId,
-    includeContent: params.includeContent === true,
-    ...(mapping ? { expectedArtifactDirs: mapping.expectedArtifactDirs } : {}),
-  };
+  const asked = { ...rest, openclawSessionKey: sessionKey, runId, includeContent: params.includeContent === true, expectedArtifactDirs };
   return parts.files("xworkmate.artifacts.export", asked);
 }
 
@@ -215,8 +223,8 @@ function snapshot({ standing, native, mapping, sessionKey, appThreadKey, runId, 
     runId,
     taskId,
     task,
-    expectedArtifactDirs: mapping?.expectedArtifactDirs ?? [],
     ...(listed ?? {}),
+    expectedArtifactDirs: mapping?.expectedArtifactDirs ?? [],
     artifacts: listed?.artifacts ?? [],
     warnings: listed?.warnings ?? [],
     artifactCount: listed?.manifest?.totalCandidates ?? 0,
