@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// Run Threadline as a server that other programs and machines call; it has no pages
     #[command(after_help = SERVE)]
     Serve(Serve),
+    /// The plugin for OpenClaw gateways
+    #[command(subcommand)]
+    Openclaw(OpenclawCommand),
     /// Serve the files of runs to the OpenClaw plugin, over standard input and output
     #[command(after_help = SIDECAR)]
     OpenclawSidecar(Sidecar),
@@ -162,6 +165,15 @@ until it is told to end. For the pages in a browser, see `threadline up`.
 The address is 127.0.0.1:8787 unless --listen, THREADLINE_LISTEN or server.listen says otherwise.
 Beyond this machine it takes --allow-remote and a token of your own in THREADLINE_TOKEN. There is no
 TLS here: put a proxy that has it in front.";
+
+const INSTALL: &str = "\
+Examples:
+  threadline openclaw install                     into the gateway on this machine
+  threadline openclaw install --pack              for another machine: one file, two commands
+
+The plugin lies in `openclaw/plugin` in the data folder, and the gateway's own command links it; so run
+this as the user that runs the gateway. Run it again after an update of Threadline. docs/openclaw.md
+describes the whole way.";
 
 const SIDECAR: &str = "\
 For the plugin of an OpenClaw gateway, which starts it and keeps it running: JSON-RPC 2.0, one object
@@ -284,6 +296,30 @@ pub(crate) struct Up {
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) listen: Listen,
+}
+
+/// `openclaw`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum OpenclawCommand {
+    /// Put the plugin into a gateway
+    #[command(after_help = INSTALL)]
+    Install(OpenclawInstall),
+}
+
+/// `openclaw install`.
+#[derive(Debug, Args)]
+pub(crate) struct OpenclawInstall {
+    /// Pack plugin and program into a file, for a gateway on another machine
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = "openclaw-multi-session-plugins.tgz"
+    )]
+    pub(crate) pack: Option<PathBuf>,
+    /// The gateway's own command
+    #[arg(long, value_name = "PROGRAM", default_value = "openclaw")]
+    pub(crate) openclaw: String,
 }
 
 /// `openclaw-sidecar`.

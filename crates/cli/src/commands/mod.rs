@@ -5,6 +5,7 @@ mod answer;
 mod doctor;
 mod follow;
 mod gc;
+mod openclaw;
 mod out;
 mod owner;
 mod run;
@@ -20,7 +21,7 @@ use serde::Serialize;
 use threadline_contract::Fault;
 
 use crate::{
-    args::{ArtifactsCommand, Cli, Command, ConfigCommand, TokenCommand},
+    args::{ArtifactsCommand, Cli, Command, ConfigCommand, OpenclawCommand, TokenCommand},
     client::{Client, Matters, Passed},
     config::{Config, Mistake},
     exit::Exit,
@@ -111,6 +112,9 @@ pub(crate) async fn perform(cli: Cli, context: Context) -> Result<Exit, Fault> {
         Command::Up(args) => owner::up(&context, args).await,
         Command::Serve(_) => owner::serve(&context).await,
         Command::Owner => owner::background(&context).await,
+        Command::Openclaw(OpenclawCommand::Install(args)) => {
+            openclaw::install(&context, args).await
+        }
         Command::OpenclawSidecar(args) => sidecar::sidecar(&context, args).await,
         Command::Stop => owner::stop(&context).await,
         Command::Doctor => doctor::doctor(&context).await,
