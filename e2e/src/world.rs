@@ -31,6 +31,30 @@ pub fn binary() -> PathBuf {
     path
 }
 
+/// The same command, which ends when the test is killed. Where `setpriv` is missing, it is left as it is.
+fn leashed(command: &Command) -> Command {
+    let found = Command::new("setpriv").arg("--version").output();
+    let mut leashed = if found.is_ok() {
+        let mut setpriv = Command::new("setpriv");
+        setpriv.args(["--pdeathsig", "KILL"]);
+        setpriv.arg(command.get_program());
+        setpriv
+    } else {
+        Command::new(command.get_program())
+    };
+    leashed.args(command.get_args()).env_clear();
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            leashed.env(name, value);
+        }
+    }
+    if let Some(folder) = command.get_current_dir() {
+        leashed.current_dir(folder);
+    }
+    leashed.stdin(Stdio::null());
+    leashed
+}
+
 /// Folders, environment and at most one server.
 pub struct World {
     binary: PathBuf,
@@ -124,8 +148,7 @@ impl World {
             .append(true)
             .open(self.path().join("server.log"))
             .expect("a log file");
-        let child = self
-            .command(["serve"])
+        let child = leashed(&self.command(["serve"]))
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
