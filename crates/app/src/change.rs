@@ -54,14 +54,34 @@ pub(crate) fn asked(record: &mut TaskThread, turn: QueuedTurn, place: Place) -> 
     Ok(())
 }
 
-/// The lane and its queue are full: the turn is not taken, and the thread says so. One that is busy
-/// goes on as it is.
-pub(crate) fn turned_away(record: &mut TaskThread, turn: &QueuedTurn, fault: &Fault) {
+/// The lane and its queue are full: the turn is not taken, and the thread says so, so that it can be
+/// tried again. `false`: the thread is busy, goes on as it is, and knows nothing of it.
+pub(crate) fn turned_away(record: &mut TaskThread, turn: &QueuedTurn, fault: &Fault) -> bool {
     if record.lifecycle_state.status != Lifecycle::Ready {
-        return;
+        return false;
     }
     ask(record, turn, TurnState::Failed);
+    associate(record, &turn.request_id, turn.queued_at_ms);
     fail(record, ResultCode::Code(fault.code), &fault.message);
+    true
+}
+
+/// The thread's current request is this one now; no run is known yet.
+fn associate(record: &mut TaskThread, request: &RequestId, now: Millis) {
+    let context = &mut record.context_state;
+    // The session is the runtime's; a new run on it does not change it.
+    let session_key = context.task_association.take().and_then(|a| a.session_key);
+    context.task_association = Some(TaskAssociation {
+        app_thread_key: record.thread_id.clone(),
+        request_id: request.clone(),
+        run_id: None,
+        session_key,
+        artifact_scope: None,
+        started_at_ms: now,
+        last_event_id: 0,
+        cancel_requested: false,
+        usage: None,
+    });
 }
 
 /// The turn starts. `None`: it was dropped meanwhile.
@@ -80,19 +100,7 @@ pub(crate) fn begin(
     };
     record.lifecycle_state.status = record.lifecycle_state.status.after(Move::Start)?;
     let turn = context.queued_turns.remove(at);
-    // The session is the runtime's; a new run on it does not change it.
-    let session_key = context.task_association.take().and_then(|a| a.session_key);
-    context.task_association = Some(TaskAssociation {
-        app_thread_key: record.thread_id.clone(),
-        request_id: request.clone(),
-        run_id: None,
-        session_key,
-        artifact_scope: None,
-        started_at_ms: now,
-        last_event_id: 0,
-        cancel_requested: false,
-        usage: None,
-    });
+    associate(record, request, now);
     record.lifecycle_state.last_run_at_ms = Some(now);
     mark(record, turn.queued_at_ms, TurnState::Running);
     unsettle(record, SyncStatus::Running);

@@ -150,8 +150,13 @@ impl Outbox {
 
     /// Keeps the request as it will be sent.
     pub(crate) fn seal(&self, request: &RequestId, sealed: &Sealed) -> Result<(), Fault> {
-        write(&self.folder(request)?, REQUEST, sealed)?;
+        self.keep(request, sealed)?;
         self.note_open(request)
+    }
+
+    /// Keeps a request that is not sent, so that it can be tried again with its files.
+    pub(crate) fn keep(&self, request: &RequestId, sealed: &Sealed) -> Result<(), Fault> {
+        write(&self.folder(request)?, REQUEST, sealed)
     }
 
     /// Notes that the request's result is waited for (again).

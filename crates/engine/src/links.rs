@@ -14,16 +14,27 @@ pub(crate) const DOWNLOAD_PATH: &str = "/artifacts/openclaw/download";
 /// A download that may go ahead.
 pub type Download = Body;
 
-/// The ring of signing keys; the first start makes the first key.
+/// A key signs this long; the first start after that takes a new one into use. Links of the old one
+/// stay good until they expire.
+const KEY_MILLIS: i64 = 90 * 24 * 60 * 60 * 1000;
+
+/// The ring of signing keys. The first start makes the first key.
 pub(crate) async fn key_ring(store: &Store) -> Result<KeyRing, Fault> {
     let mut keys = store.signing_keys().await?;
+    let now = Millis::now();
+    for key in &mut keys {
+        if key.retired_at.is_none() && now.0 - key.created_at.0 > KEY_MILLIS {
+            store.retire_signing_key(&key.kid, now).await?;
+            key.retired_at = Some(now);
+        }
+    }
     if keys.iter().all(|k| k.retired_at.is_some()) {
         let mut secret = vec![0; 32];
         rand::rng().fill_bytes(&mut secret);
         let key = SigningKey {
             kid: fresh_kid(),
             secret,
-            created_at: Millis::now(),
+            created_at: now,
             retired_at: None,
         };
         store
@@ -42,7 +53,7 @@ pub(crate) async fn key_ring(store: &Store) -> Result<KeyRing, Fault> {
     for stored in keys {
         let secret = stored.secret.try_into().map_err(|_| unusable())?;
         let mut key = Key::new(stored.kid, secret, stored.created_at.0 / 1000);
-        // Two nodes that started at once each made a first key: the older one signs.
+        // Two nodes that started at once each made a key: of those, one signs.
         let second = signs.then(Millis::now);
         key.retired_at = stored.retired_at.or(second).map(|at| at.0 / 1000);
         signs |= key.retired_at.is_none();
@@ -123,3 +134,7 @@ impl Engine {
         lane.runtime.open(&wanted).await
     }
 }
+
+#[cfg(test)]
+#[path = "links_tests.rs"]
+mod tests;

@@ -17,6 +17,9 @@ use crate::{
 /// The longest pause between two tries to reach a bridge.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
+/// How long a deletion waits for a sync to end.
+const SYNC_ENDS_WITHIN: Duration = Duration::from_secs(1);
+
 impl App {
     /// Removes an archived thread: its record, its workspace if we made it, and what its bridge holds
     /// of it. What cannot be removed now is removed later, also after a crash.
@@ -29,15 +32,19 @@ impl App {
                 "Only an archived thread can be deleted. Archive it first.",
             ));
         }
-        // Files that are still on their way must not come back after the folder is gone.
+        // Files that are still on their way must not come back after the folder is gone. A sync whose
+        // result is told already has only to put its tools away.
         let turn = lock(&core.syncs).get(&key).cloned();
         let held = match &turn {
-            Some(turn) => Some(turn.try_lock().map_err(|_| {
-                Fault::new(
-                    Code::ThreadBusy,
-                    "The thread's files are still being synced. Try again in a moment.",
-                )
-            })?),
+            Some(turn) => {
+                let held = tokio::time::timeout(SYNC_ENDS_WITHIN, turn.lock()).await;
+                Some(held.map_err(|_| {
+                    Fault::new(
+                        Code::ThreadBusy,
+                        "The thread's files are still being synced. Try again in a moment.",
+                    )
+                })?)
+            }
             None => None,
         };
         let deletion = core.deletion_of(&record);

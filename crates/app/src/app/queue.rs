@@ -9,6 +9,7 @@ use threadline_contract::{
 
 use super::{
     Core,
+    resume::refers,
     run::{Run, Sent},
 };
 use crate::{
@@ -27,10 +28,24 @@ pub(super) struct Ask {
 }
 
 impl Core {
-    /// Takes a turn: it starts, waits, or is turned away.
+    /// Takes a turn: it starts, waits, or is turned away. What was put aside for one that is not taken
+    /// is removed, unless the thread keeps it to try again.
     pub(super) async fn ask(self: &Arc<Self>, key: &AppThreadKey, ask: Ask) -> Result<(), Fault> {
         let request = ask.request.clone();
+        let taken = self.offer(key, ask).await;
+        if taken.is_err() {
+            let record = self.records.read(key).await;
+            if !record.is_ok_and(|record| refers(&record, &request)) {
+                self.outbox(move |outbox| outbox.remove(&request)).await?;
+            }
+        }
+        taken
+    }
+
+    async fn offer(self: &Arc<Self>, key: &AppThreadKey, ask: Ask) -> Result<(), Fault> {
+        let request = ask.request.clone();
         let mut offered: Option<(LaneId, Place)> = None;
+        let mut before = None;
         let stored = self
             .records
             .update(key, |record| {
@@ -62,16 +77,22 @@ impl Core {
                         let fault = Fault::new(Code::QueueFull, Code::QueueFull.advice())
                             .with("threadId", key.as_str())
                             .with("name", record.name.clone());
-                        change::turned_away(record, &turn, &fault);
-                        Ok(Err(fault))
+                        before = current(record);
+                        let kept = change::turned_away(record, &turn, &fault);
+                        Ok(Err((fault, kept.then_some(turn))))
                     }
                 }
             })
             .await;
         let record = match (stored, &offered) {
-            (Ok((record, taken)), _) => {
-                taken?;
-                record
+            (Ok((record, Ok(()))), _) => record,
+            (Ok((_, Err((fault, None)))), _) => return Err(fault),
+            (Ok((record, Err((fault, Some(turn))))), _) => {
+                let sealed = request::build(&record, &turn, Session::of(&record));
+                self.outbox(move |outbox| outbox.keep(&request, &sealed))
+                    .await?;
+                self.replaced(key, before).await;
+                return Err(fault);
             }
             (Err(fault), offered) => {
                 // The record was not written: the turn does not exist.
@@ -147,6 +168,16 @@ impl Core {
         self.pump();
     }
 
+    /// Removes what was kept of a request that is no longer the thread's current one.
+    async fn replaced(&self, key: &AppThreadKey, old: Option<RequestId>) {
+        if let Some(old) = old.filter(|old| !lock(&self.to_sync).contains(old))
+            && let Err(fault) = self.outbox(move |outbox| outbox.remove(&old)).await
+        {
+            // The next start sweeps it.
+            tracing::warn!(thread = %key, "An old request of {key} was not removed: {fault}");
+        }
+    }
+
     /// Seals the request of a waiting turn and marks the thread as running.
     async fn begin(&self, key: &AppThreadKey, request: &RequestId) -> Result<Option<Run>, Fault> {
         // Under the record's lock: the turn may be just about to be stored.
@@ -175,13 +206,7 @@ impl Core {
             self.outbox(move |outbox| outbox.remove(&request)).await?;
             return Ok(None);
         }
-        let old = record.context_state.task_association.map(|a| a.request_id);
-        if let Some(old) = old.filter(|old| !lock(&self.to_sync).contains(old))
-            && let Err(fault) = self.outbox(move |outbox| outbox.remove(&old)).await
-        {
-            // The next start sweeps it.
-            tracing::warn!(thread = %key, "An old request of {key} was not removed: {fault}");
-        }
+        self.replaced(key, current(&record)).await;
         let bridge = self
             .endpoints
             .bridge(&begun.execution_binding.endpoint_id)?;
@@ -199,4 +224,10 @@ impl Core {
 pub(crate) fn lane_of(record: &TaskThread) -> LaneId {
     let binding = &record.execution_binding;
     LaneId::of(binding.execution_mode, &binding.endpoint_id)
+}
+
+/// The request of the thread's current or last run.
+fn current(record: &TaskThread) -> Option<RequestId> {
+    let association = record.context_state.task_association.as_ref();
+    association.map(|a| a.request_id.clone())
 }

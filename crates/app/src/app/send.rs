@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, RequestId, RuntimeId,
+    AppThreadKey, Code, Fault, Millis, RequestId, ResultCode, RuntimeId,
     thread::{Lifecycle, Role, TurnState},
 };
 
@@ -66,21 +66,17 @@ impl App {
             deliverables: params.expect,
             attachments,
         };
-        let asked = match prepared {
-            Ok((key, notice)) => core.ask(&key, ask).await.map(|()| (key, notice)),
-            Err(fault) => Err(fault),
-        };
-        match asked {
-            Ok((key, notice)) => {
-                let mut view = core.view(&key).await?;
-                view.notice = notice;
-                Ok(view)
-            }
+        let (key, notice) = match prepared {
+            Ok(prepared) => prepared,
             Err(fault) => {
                 core.outbox(move |outbox| outbox.remove(&request)).await?;
-                Err(fault)
+                return Err(fault);
             }
-        }
+        };
+        core.ask(&key, ask).await?;
+        let mut view = core.view(&key).await?;
+        view.notice = notice;
+        Ok(view)
     }
 
     /// Sends the last turn again, with its files and declarations, as a new one. Turns that were
@@ -106,10 +102,14 @@ impl App {
             return Err(busy());
         }
         let last = record.context_state.task_association.as_ref();
+        // It was never sent; it goes through the lane like a new one.
+        let turned_away =
+            record.lifecycle_state.last_result_code == Some(ResultCode::Code(Code::QueueFull));
         if let Some(last) = last
             && !params.new_session
             && last.run_id.is_none()
             && !last.cancel_requested
+            && !turned_away
             && core.send_again(&key, &last.request_id).await?
         {
             core.remember_retry(&request, &key);

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use pretty_assertions::assert_eq;
-use threadline_app::LaneSize;
+use threadline_app::{LaneSize, api::RetryParams};
 use threadline_contract::{
-    Code, ResultCode, context, method,
+    Code, Deliverable, ResultCode, context, method,
     thread::{Lifecycle, SyncStatus},
+    turn::InlineAttachment,
 };
 
 use crate::support::{
@@ -60,6 +61,58 @@ async fn a11_what_the_lane_and_its_queue_cannot_take_is_turned_away() {
     let agent = world.send("an agent's").await;
     assert_eq!(agent.thread.lifecycle_state.status, Lifecycle::Running);
     assert_eq!(world.app.busy(), 26);
+}
+
+#[tokio::test]
+async fn a_turn_that_was_turned_away_is_tried_again_with_its_files() {
+    let world = World::with(|c| {
+        c.lane = LaneSize {
+            active: 1,
+            queued: 0,
+        };
+    })
+    .await;
+    world.bridge.always(Plan::hold());
+    let first = world.app.send(on_openclaw("the only one")).await.unwrap();
+    let mut second = on_openclaw("with a file");
+    second.inline = vec![InlineAttachment {
+        name: "data.csv".to_owned(),
+        mime_type: None,
+        content: "YSxi".to_owned(),
+        size_bytes: None,
+        sha256: None,
+    }];
+    second.expect = vec![Deliverable {
+        glob: "*.md".to_owned(),
+        content_type: None,
+        min_bytes: None,
+        min_count: None,
+    }];
+    let fault = world.app.send(second).await.unwrap_err();
+    assert_eq!(fault.code, Code::QueueFull);
+    let key = fault.data["threadId"].as_str().unwrap().to_owned();
+    let again = || {
+        world.app.retry(RetryParams {
+            thread: key.clone(),
+            ..RetryParams::default()
+        })
+    };
+    // Still too much: nothing is lost with that either.
+    assert_eq!(again().await.unwrap_err().code, Code::QueueFull);
+    let run = wait_for_run(&world, &first.thread).await;
+    world.bridge.complete(&run, Plan::done("there is room"));
+    world.settled(id(&first.thread)).await;
+    let view = again().await.unwrap();
+    wait_for_run(&world, &view.thread).await;
+    let sent = world.bridge.turns().pop().unwrap().params;
+    assert_eq!(sent["inlineAttachments"][0]["name"], "data.csv");
+    assert_eq!(sent["inlineAttachments"][0]["content"], "YSxi");
+    let declared = &sent["metadata"]["xworkmateTaskArtifactContract"]["deliverables"];
+    assert_eq!(*declared, serde_json::json!([{"glob": "*.md"}]));
+    let asked = transcript(&view.thread)
+        .into_iter()
+        .filter(|m| m.0 == "user");
+    assert_eq!(asked.count(), 3);
 }
 
 #[tokio::test]
