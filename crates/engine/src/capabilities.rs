@@ -59,7 +59,7 @@ impl Engine {
             methods: method::ALL.map(str::to_owned).to_vec(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        for lane in self.lanes() {
+        for lane in self.lanes().filter(|lane| lane.runtime.is_offered()) {
             let (id, size) = (lane.runtime.id(), lane.runtime.lane());
             let target = id.target().to_owned();
             let provider = Provider {

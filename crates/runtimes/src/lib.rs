@@ -9,6 +9,7 @@
 //! | ACP agent | us | the same, as the agent's `cwd` | re-attached to its agent host |
 //! | OpenClaw | us, persisted before it is sent | the gateway's workspace | asked by `bootId` and history |
 
+pub mod acp;
 pub mod builtin;
 mod journaled;
 mod local;

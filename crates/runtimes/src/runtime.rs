@@ -33,6 +33,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// Whether it can take work now, in words.
     fn probe(&self) -> Pending<'_, Availability>;
 
+    /// Whether it is worth telling about. One that nobody asked for and that is not installed is not.
+    fn is_offered(&self) -> bool {
+        true
+    }
+
     /// The session key for a thread that has no mapping yet. `twin` > 1 when the key before it
     /// belongs to another thread. After the mapping is made, the mapping alone is read.
     fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey;

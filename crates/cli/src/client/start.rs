@@ -12,7 +12,7 @@ use threadline_contract::{Code, Fault};
 
 use super::{Client, Found};
 use crate::{
-    config::{Config, SourceFlag, key_named},
+    config::{AGENTS, Config, SourceFlag, agents_as_variable, key_named},
     owner::{Mode, OUTRUN, Owner, Places, State, is_stopped, look, open_log, stopped},
 };
 
@@ -99,6 +99,16 @@ fn start(config: &Config, places: &Places, passed: &Passed) -> Result<Child, Fau
                 _ => command.env_remove(variable),
             };
         }
+    }
+    let agents: Vec<SourceFlag> = passed
+        .0
+        .iter()
+        .filter(|flag| flag.key.starts_with("agents."))
+        .cloned()
+        .collect();
+    if !agents.is_empty() {
+        let before = std::env::var(AGENTS).ok();
+        command.envs(agents_as_variable(before.as_deref(), &agents).map(|text| (AGENTS, text)));
     }
     command
         .stdin(Stdio::null())

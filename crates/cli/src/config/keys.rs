@@ -42,7 +42,7 @@ const fn secret(name: &'static str, env: &'static [&'static str], about: &'stati
 pub(crate) const PREFIX: &str = "THREADLINE_";
 
 /// Every setting, in the order of the documentation.
-pub(crate) const KEYS: [Key; 29] = [
+pub(crate) const KEYS: [Key; 30] = [
     key("data", &["THREADLINE_DATA"], "the data folder"),
     key(
         "workspaces",
@@ -148,6 +148,11 @@ pub(crate) const KEYS: [Key; 29] = [
         "lanes.openclaw.max_queued",
         &["THREADLINE_OPENCLAW_MAX_QUEUED"],
         "turns that may wait for it",
+    ),
+    own(
+        "hosts",
+        &["THREADLINE_HOSTS"],
+        "where the hosts of agents keep sockets and journals",
     ),
     own(
         "artifacts.keep_days",

@@ -105,6 +105,10 @@ pub(crate) fn lay(sources: &Sources, mistakes: &mut Vec<Mistake>) -> Layers {
     }
     lay_env(sources, &mut layers, mistakes);
     for SourceFlag { flag, key, value } in &sources.flags {
+        if key.starts_with("agents.") {
+            // Read by `agents`, whose names are anybody's choice.
+            continue;
+        }
         let origin = Origin::Flag(flag.clone());
         let message = match (keys::named(key), value) {
             (Some(key), Some(value)) => {
@@ -191,6 +195,7 @@ impl Walk<'_> {
                 above => format!("{above}.{}", name.get_ref()),
             };
             match (value.get_ref(), keys::named(&path)) {
+                _ if path == "agents" => {}
                 (value, Some(key)) => self.leaf(key, value, origin),
                 (DeValue::Table(inner), None) if !inner.is_empty() => self.table(inner, &path),
                 (_, None) => self.mistakes.push(Mistake {
@@ -227,7 +232,7 @@ impl Walk<'_> {
     }
 }
 
-fn line(text: &str, at: usize) -> usize {
+pub(super) fn line(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|b| *b == b'\n').count() + 1
 }
 
@@ -235,7 +240,7 @@ fn lay_env(sources: &Sources, layers: &mut Layers, mistakes: &mut Vec<Mistake>) 
     for (name, value) in &sources.env {
         // THREADLINE_TEST_… is for the tests of the project; an empty variable is an unset one.
         let ours = name.starts_with(keys::PREFIX) && !name.starts_with("THREADLINE_TEST_");
-        if !ours || value.trim().is_empty() {
+        if name == super::AGENTS || !ours || value.trim().is_empty() {
             continue;
         }
         let origin = Origin::Env(name.clone());

@@ -77,6 +77,7 @@ openclaw.token            (not set)                                             
 openclaw.admin            false                                                         default
 lanes.openclaw.max_active 5                                                             default
 lanes.openclaw.max_queued 20                                                            default
+hosts                     /home/me/.local/share/threadline/hosts                         default
 artifacts.keep_days       0                                                             default
 artifacts.keep_bytes      0                                                             default
 bridge.url                (not set)                                                     default

@@ -2,6 +2,7 @@
 //!
 //! All mistakes are reported at once, each with the place it stands at.
 
+mod agents;
 mod keys;
 mod layers;
 mod read;
@@ -10,6 +11,7 @@ mod sources;
 mod value;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
     net::SocketAddr,
@@ -19,17 +21,20 @@ use std::{
 
 use threadline_contract::RuntimeId;
 use threadline_engine::Keep;
+use threadline_runtimes::acp::AgentConfig;
 
+use self::{
+    agents::Agents,
+    layers::lay,
+    read::{Places, Read},
+};
 pub(crate) use self::{
+    agents::{VARIABLE as AGENTS, as_variable as agents_as_variable},
     keys::meant,
     keys::{KEYS, named as key_named},
     layers::{Mistake, Origin, SourceFile, SourceFlag, Sources},
     show::{fault, json, show},
     sources::gather,
-};
-use self::{
-    layers::lay,
-    read::{Places, Read},
 };
 
 /// Everything that can be set.
@@ -53,6 +58,10 @@ pub(crate) struct Config {
     pub(crate) builtin: Builtin,
     /// The OpenClaw gateway.
     pub(crate) openclaw: Option<OpenClaw>,
+    /// Agents that speak the Agent Client Protocol.
+    pub(crate) agents: Vec<AgentConfig>,
+    /// Where the hosts of agents keep their things.
+    pub(crate) hosts: PathBuf,
     /// How long the files of runs stay.
     pub(crate) keep: Keep,
     /// Another bridge for new threads.
@@ -170,7 +179,7 @@ impl fmt::Debug for Secret {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Shown {
     /// Which.
-    pub(crate) key: &'static str,
+    pub(crate) key: Cow<'static, str>,
     /// Its value; `None` when it is not set.
     pub(crate) value: Option<String>,
     /// Its value is not for the screen.
@@ -212,10 +221,14 @@ impl Loaded {
             sources,
         });
         let mut mistakes = read.mistakes;
+        let (agents, shown, wrong) = Agents::read(sources).parts();
+        config.agents = agents;
+        mistakes.extend(wrong);
         mistakes.sort_by(|a, b| a.origin.cmp(&b.origin));
         config.shown = KEYS
             .iter()
             .filter_map(|k| read.shown.remove(k.name))
+            .chain(shown)
             .collect();
         Self { config, mistakes }
     }

@@ -84,7 +84,7 @@ impl Read {
         self.shown.insert(
             key,
             Shown {
-                key,
+                key: key.into(),
                 value: value.filter(|_| !wrong),
                 secret,
                 origin,
@@ -162,6 +162,8 @@ impl Read {
             max_queued: self.whole("lanes.builtin.max_queued", 20, 0..=100_000),
         };
         let openclaw = self.openclaw();
+        let beside = Some(data.join("hosts")).filter(|_| !data.as_os_str().is_empty());
+        let hosts = self.folder("hosts", places, beside);
         let keep = self.keep();
         let model = self.model();
         let (bridge, bridge_token) = self.bridge();
@@ -185,6 +187,8 @@ impl Read {
             model,
             builtin,
             openclaw,
+            agents: vec![],
+            hosts,
             keep,
             bridge,
             bridge_token,

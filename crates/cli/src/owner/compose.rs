@@ -10,6 +10,7 @@ use threadline_engine::{Engine, EngineConfig};
 use threadline_files::{Access, Lock, LockError, Reason, atomic};
 use threadline_runtimes::{
     LaneSize, LocalWorkspace, Runtime,
+    acp::Acp,
     builtin::{Builtin, BuiltinConfig, ModelConfig},
     openclaw::{OpenClaw, OpenClawConfig},
 };
@@ -21,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::{
-    Mode, Places, State, VERSION, listen, log,
+    Mode, Places, State, VERSION,
+    agents::agents,
+    listen, log,
     state::settings,
     stop::{Signals, unneeded},
     storage, token,
@@ -139,6 +142,7 @@ struct Parts {
     token: String,
     store: Store,
     builtin: Arc<Builtin>,
+    agents: Vec<Arc<Acp>>,
     openclaw: Option<Arc<OpenClaw>>,
     engine: Engine,
     app: App,
@@ -171,6 +175,8 @@ impl Parts {
         let openclaw = openclaw(config, places)?.map(Arc::new);
         let mut runtimes = vec![Arc::clone(&builtin) as Arc<dyn Runtime>];
         runtimes.extend(openclaw.clone().map(|o| o as Arc<dyn Runtime>));
+        let agents = agents(config, places).await?;
+        runtimes.extend(agents.iter().map(|a| Arc::clone(a) as Arc<dyn Runtime>));
         let engine = engine_config(config, places, node);
         let engine = Engine::open(engine, store.clone(), runtimes).await?;
         let bridge = Endpoint {
@@ -183,6 +189,7 @@ impl Parts {
             token,
             store,
             builtin,
+            agents,
             openclaw,
             engine,
             app,
@@ -247,6 +254,9 @@ impl Parts {
         }
         self.engine.stop().await;
         self.builtin.stop().await;
+        for agent in &self.agents {
+            agent.stop().await;
+        }
         if let Some(openclaw) = &self.openclaw {
             openclaw.stop().await;
         }

@@ -1,5 +1,6 @@
 //! The one process that owns a data folder: bridge, app and pages, behind one socket.
 
+mod agents;
 mod compose;
 mod listen;
 mod log;

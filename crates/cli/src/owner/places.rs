@@ -54,6 +54,10 @@ impl Places {
     pub(crate) fn openclaw(&self) -> PathBuf {
         self.data.join("openclaw")
     }
+    /// The journals of runs with agents over ACP.
+    pub(crate) fn acp(&self) -> PathBuf {
+        self.data.join("acp")
+    }
     /// Where attachments wait for their turn.
     pub(crate) fn attachments(&self) -> PathBuf {
         self.data.join("attachments")

@@ -180,7 +180,7 @@ pub(crate) fn settings(config: &Config, token: &str) -> BTreeMap<String, String>
         .iter()
         .filter(|s| !s.key.starts_with("bridge."));
     acted_on
-        .map(|s| (s.key.to_owned(), digest(s.key, s.value.as_deref())))
+        .map(|s| (s.key.to_string(), digest(&s.key, s.value.as_deref())))
         .collect()
 }
 

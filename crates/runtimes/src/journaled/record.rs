@@ -129,6 +129,13 @@ impl<P: Past> Record<P> {
         })
     }
 
+    /// What was written reaches the disk.
+    pub(crate) async fn sync(self: &Arc<Self>) -> Result<(), Fault> {
+        let record = Arc::clone(self);
+        let synced = spawn_blocking(move || record.lock().journal.sync().map_err(journal_fault));
+        synced.await.unwrap_or_else(|_| Err(Fault::internal()))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner<P>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

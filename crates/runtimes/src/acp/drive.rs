@@ -1,0 +1,432 @@
+//! Carrying entries from the host into the run's journal, and what is due to the agent.
+
+use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+use threadline_contract::{Code, Fault, Millis};
+use threadline_files::Durability;
+use threadline_host::{Control, Entry, Frame, HostError, RefusalCode, Standing};
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Shared,
+    bind::{Kept, Link},
+    due::{Due, due},
+    end,
+    hear::hear,
+    past::{Heard, Line, Past},
+};
+use crate::{Frame as Told, Update, journaled};
+
+/// How long an agent may take to stop when it was asked to, before it is ended.
+const GRACE: Duration = Duration::from_secs(15);
+/// Entries that are taken in with one write at most.
+const BATCH: usize = 64;
+/// The pauses after which a host that cannot be reached is tried again.
+const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
+
+type Record = journaled::Record<Past>;
+
+/// Why a run's host is not followed any more.
+enum Trouble {
+    /// The run is to end so.
+    Fails(Fault),
+    /// The host is gone, and the agent with it.
+    Lost,
+    /// It may be reached again.
+    Away(String),
+}
+
+impl From<Fault> for Trouble {
+    /// A journal that cannot be written, as on a full disk, may be writable again.
+    fn from(fault: Fault) -> Self {
+        Self::Away(fault.to_string())
+    }
+}
+
+impl From<HostError> for Trouble {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Lost | HostError::NotThere { .. } => Self::Lost,
+            HostError::Version { .. } => {
+                Self::Fails(Fault::new(Code::AgentLost, format!("{error}.")))
+            }
+            other => Self::Away(other.to_string()),
+        }
+    }
+}
+
+impl journaled::Work for Shared {
+    type Past = Past;
+
+    async fn drive(&self, record: &Arc<Record>, _cancel: &CancellationToken, _resumed: bool) {
+        let worked = AssertUnwindSafe(self.work(record)).catch_unwind().await;
+        let is_fit = match worked {
+            Ok(is_fit) => is_fit,
+            // The panic itself is in the log already; the run must not be resumed into it for ever.
+            Err(_) => {
+                let text =
+                    "Threadline broke while it followed this turn. The server's log says where.";
+                let fault = Fault::new(Code::ExecutionFailed, text);
+                self.fail(record, fault).await;
+                false
+            }
+        };
+        if !is_fit {
+            self.end_host(record).await;
+        }
+    }
+}
+
+impl Shared {
+    /// Follows a run to its end, whatever becomes of the way to its host. Tells whether the agent is of
+    /// use to the next turn.
+    async fn work(&self, record: &Arc<Record>) -> bool {
+        let [mut pause, longest] = AGAIN;
+        loop {
+            match self.turn(record).await {
+                Ok(()) => {
+                    return record.look(|past| past.bound.is_none() || past.session.is_some());
+                }
+                Err(Trouble::Fails(fault)) => {
+                    // First, because a host whose agent does not answer never ends by itself.
+                    self.end_host(record).await;
+                    self.fail(record, fault).await;
+                    return true;
+                }
+                Err(Trouble::Lost) => {
+                    // What a killed host left running must be gone before anybody uses the folder.
+                    if let Err(e) = self.hosts().sweep().await {
+                        tracing::error!(error = %e, "what a killed host left could not be swept");
+                    }
+                    let ended = record.decide(Durability::Now, |past| {
+                        Ok(Some(Line::Ended(Box::new(end::lost(past)))))
+                    });
+                    if ended.await.is_ok() {
+                        return true;
+                    }
+                }
+                Err(Trouble::Away(why)) => {
+                    if record.look(|past| past.ended.is_some()) {
+                        return true;
+                    }
+                    tracing::warn!(path = %record.path().display(), "A run's agent cannot be followed for now: {why}");
+                }
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    async fn fail(&self, record: &Arc<Record>, fault: Fault) {
+        let failed = record.decide(Durability::Now, move |past| {
+            let end = match past.cancel_asked {
+                true => end::cancelled(past),
+                false => end::failed(past, fault.code, fault.message),
+            };
+            Ok(past.ended.is_none().then(|| Line::Ended(Box::new(end))))
+        });
+        if let Err(fault) = failed.await {
+            // Without a recorded end the run did not end: it goes on when it is followed again.
+            tracing::error!(path = %record.path().display(), %fault, "the end of a run could not be recorded");
+        }
+    }
+
+    /// Ends the run's host, unless the next turn has brought another one already.
+    async fn end_host(&self, record: &Arc<Record>) {
+        let host = record.look(|past| {
+            let session = past.begun.as_ref()?.plan.session.clone();
+            Some((session, past.bound.as_ref()?.boot.clone()))
+        });
+        let Some((session, boot)) = host else {
+            return;
+        };
+        let _binding = self.config.hosts.binding.lock().await;
+        let ended = match self.hosts().look(session.as_str()).await {
+            Ok(Standing::Alive(state)) if state.boot == boot => {
+                self.hosts().stop(session.as_str()).await
+            }
+            Ok(_) => Ok(()),
+            Err(e) => Err(e),
+        };
+        if let Err(e) = ended {
+            tracing::error!(error = %e, "an agent that is not needed could not be ended");
+        }
+    }
+
+    /// Attaches to the run's host, and gets it one if it has none.
+    async fn link(&self, record: &Arc<Record>) -> Result<Link, Trouble> {
+        let (begun, bound, heard) =
+            record.look(|past| (past.begun.clone(), past.bound.clone(), past.heard));
+        let Some(begun) = begun else {
+            return Err(Trouble::Fails(Fault::internal()));
+        };
+        // Until it is attached, so that nobody takes the host for one that has nothing to do.
+        let _binding = self.config.hosts.binding.lock().await;
+        let bound = match bound {
+            Some(bound) => bound,
+            None => {
+                let bound = self.choose(&begun).await.map_err(Trouble::Fails)?;
+                let line = Line::Bound(Box::new(bound.clone()));
+                record.write(line, Durability::Now).await?;
+                bound
+            }
+        };
+        let session = begun.plan.session.as_str();
+        match self.attach(session, &bound, heard).await {
+            Err(HostError::Gap {
+                expected,
+                found: Some(found),
+            }) => {
+                skip(record, expected, found).await?;
+                Ok(self.attach(session, &bound, found - 1).await?)
+            }
+            linked => Ok(linked?),
+        }
+    }
+
+    async fn turn(&self, record: &Arc<Record>) -> Result<(), Trouble> {
+        let stop = |past: &Past| past.cancel_asked && past.bound.is_none();
+        if record.look(stop) {
+            let end = record.look(end::cancelled);
+            record
+                .write(Line::Ended(Box::new(end)), Durability::Now)
+                .await?;
+        }
+        if record.look(|past| past.ended.is_some()) {
+            return Ok(());
+        }
+        match self.link(record).await? {
+            Link::Live(attached, after) => {
+                let known = attached.hello.last;
+                let mut talk = Talk {
+                    shared: self,
+                    record,
+                    control: attached.control,
+                    handed: HashSet::new(),
+                    kept: None,
+                    began: Instant::now(),
+                    stopped: None,
+                };
+                let (mut frames, mut bell) = (attached.frames, record.bell());
+                // First everything that was said before: only then is it known what is due.
+                while record.look(|past| past.ended.is_none()) {
+                    bell.borrow_and_update();
+                    let heard = record.look(|past| past.heard).max(after);
+                    let wake = match heard < known {
+                        true => Instant::now() + Duration::from_secs(24 * 60 * 60),
+                        false => talk.act().await?,
+                    };
+                    tokio::select! {
+                        entry = frames.next() => {
+                            let Some(entry) = entry? else {
+                                return Err(Trouble::Lost);
+                            };
+                            let batch = more(entry, || frames.next().now_or_never());
+                            talk.take(batch).await?;
+                        }
+                        _ = bell.changed() => {}
+                        () = sleep_until(wake) => {}
+                    }
+                }
+                if let Some(kept) = record.look(Kept::of) {
+                    self.keep_session(kept).await?;
+                }
+                Ok(())
+            }
+            Link::Rest(mut frames) => {
+                while let Some(entry) = frames.next().await? {
+                    let batch = more(entry, || frames.next().now_or_never());
+                    take_in(record, batch).await?;
+                    if record.look(|past| past.ended.is_some()) {
+                        return Ok(());
+                    }
+                }
+                Err(Trouble::Lost)
+            }
+        }
+    }
+}
+
+type Next = Result<Option<Entry>, HostError>;
+
+/// An entry and those that wait behind it. An error behind them comes again.
+fn more(first: Entry, mut next: impl FnMut() -> Option<Next>) -> Vec<Entry> {
+    let mut batch = vec![first];
+    while batch.len() < BATCH {
+        match next() {
+            Some(Ok(Some(entry))) => batch.push(entry),
+            _ => break,
+        }
+    }
+    batch
+}
+
+/// Writes down what entries mean, each by what those before it mean. Gives the last one.
+async fn take_in(record: &Arc<Record>, batch: Vec<Entry>) -> Result<u64, Fault> {
+    let last = batch.last().map_or(0, |entry| entry.no);
+    let take = move |past: &Past, entry: Entry| {
+        // After the end nothing is this run's any more.
+        if past.ended.is_some() {
+            return Ok(None);
+        }
+        let heard = hear(past, &entry);
+        let is_empty = heard.frames.is_empty() && heard.facts.is_empty() && heard.end.is_none();
+        Ok((!is_empty || entry.no == last).then(|| Line::Heard(Box::new(heard))))
+    };
+    record.decide_each(Durability::Later, batch, take).await?;
+    if record.look(|past| past.ended.is_some()) {
+        record.sync().await?;
+    }
+    Ok(last)
+}
+
+/// Entries are gone that nobody has seen. That must not happen; where it does, everybody is told.
+async fn skip(record: &Arc<Record>, expected: u64, found: u64) -> Result<(), Fault> {
+    let skip = move |past: &Past| {
+        let note = format!(
+            "{} events of the agent are missing here: its host has lost them.",
+            found - expected
+        );
+        Ok(Some(Line::Heard(Box::new(Heard {
+            no: found - 1,
+            at: Millis::now().0,
+            frames: vec![Told {
+                no: past.frames + 1,
+                update: Update::Note(note),
+            }],
+            ..Heard::default()
+        }))))
+    };
+    record.decide(Durability::Now, skip).await
+}
+
+/// Talking to an agent that is there.
+struct Talk<'a> {
+    shared: &'a Shared,
+    record: &'a Arc<Record>,
+    control: Control,
+    /// What was handed in already and is not heard back yet.
+    handed: HashSet<String>,
+    kept: Option<Kept>,
+    began: Instant,
+    /// When the agent was asked to stop.
+    stopped: Option<Instant>,
+}
+
+impl Talk<'_> {
+    async fn take(&mut self, batch: Vec<Entry>) -> Result<(), Trouble> {
+        let last = take_in(self.record, batch).await?;
+        self.control.ack(last).await;
+        Ok(())
+    }
+
+    /// Does what is due, and tells when to look again at the latest.
+    async fn act(&mut self) -> Result<Instant, Trouble> {
+        let far = Instant::now() + Duration::from_secs(24 * 60 * 60);
+        if let Some(kept) = self.record.look(Kept::of)
+            && self.kept.as_ref() != Some(&kept)
+        {
+            // Before the prompt goes out: a session that was talked to is never forgotten.
+            self.shared.keep_session(kept.clone()).await?;
+            self.kept = Some(kept);
+        }
+        let prompted = self.handed.iter().any(|key| key.starts_with("prompt:"));
+        let never = |past: &Past| past.stops() && past.prompted.is_none() && !prompted;
+        if self.record.look(never) {
+            let message = "The turn was stopped before it began.";
+            return Err(Trouble::Fails(Fault::new(Code::BudgetExceeded, message)));
+        }
+        let mut wake = far;
+        for (key, frame) in self.record.look(due) {
+            if self.handed.contains(&key) {
+                continue;
+            }
+            match self.hand_in((key, frame)).await? {
+                true => {}
+                false => wake = wake.min(Instant::now() + Duration::from_millis(200)),
+            }
+        }
+        Ok(wake.min(self.budgets().await?))
+    }
+
+    /// Hands a frame in. `false`: the agent takes nothing at the moment.
+    async fn hand_in(&mut self, (key, frame): Due) -> Result<bool, Trouble> {
+        let frame = Frame::of(&frame).map_err(|_| Trouble::Fails(Fault::internal()))?;
+        match self.control.send(&key, &frame).await {
+            Ok(_) => {}
+            Err(HostError::Refused(refusal)) => match refusal.code {
+                RefusalCode::AgentBusy | RefusalCode::NotJournaled => return Ok(false),
+                // It has an answer already, or its end is on its way.
+                _ => {
+                    tracing::debug!(%key, "An agent's host did not take a frame: {}", refusal.message)
+                }
+            },
+            // What became of the host is told by what is heard of it.
+            Err(e) => tracing::debug!(error = %e, "an agent's host could not be told something"),
+        }
+        if key.starts_with("cancel:") {
+            self.stopped = Some(Instant::now());
+        }
+        self.handed.insert(key);
+        Ok(true)
+    }
+
+    /// Keeps to the limits of time, and tells when the next one is reached.
+    async fn budgets(&mut self) -> Result<Instant, Trouble> {
+        let agent = &self.shared.config.agent;
+        let now = Instant::now();
+        let mut next = now + Duration::from_secs(60 * 60);
+        if self.record.look(|past| past.session.is_none()) {
+            let until = self.began + agent.startup;
+            if now >= until {
+                let message = format!(
+                    "{} did not have a session ready after {} seconds.",
+                    agent.label,
+                    agent.startup.as_secs()
+                );
+                let fault = Fault::new(Code::ProviderUnavailable, message);
+                return Err(Trouble::Fails(fault));
+            }
+            next = next.min(until);
+        }
+        if let Some(since) = self.stopped {
+            let until = since + GRACE;
+            if now >= until {
+                self.end_agent().await;
+                self.stopped = Some(now);
+            }
+            next = next.min(self.stopped.unwrap_or(since) + GRACE);
+        }
+        if let Some(turn) = agent.turn {
+            let spent = self.record.look(|past| {
+                let counts = past.prompted.is_some() && past.open_since.is_none() && !past.stops();
+                counts.then(|| past.spent(Millis::now().0))
+            });
+            if let Some(spent) = spent {
+                let spent = Duration::from_millis(u64::try_from(spent).unwrap_or_default());
+                match turn.checked_sub(spent) {
+                    Some(left) if !left.is_zero() => next = next.min(now + left),
+                    _ => {
+                        self.record.write(Line::OutOfTime, Durability::Now).await?;
+                        next = now;
+                    }
+                }
+            }
+        }
+        Ok(next)
+    }
+
+    /// An agent that does not stop when it is asked to is ended; its end then comes as an entry.
+    async fn end_agent(&self) {
+        let session = self
+            .record
+            .look(|past| past.begun.as_ref().map(|b| b.plan.session.clone()));
+        if let Some(session) = session
+            && let Err(e) = self.shared.hosts().stop(session.as_str()).await
+        {
+            tracing::error!(error = %e, "an agent that did not stop could not be ended");
+        }
+    }
+}

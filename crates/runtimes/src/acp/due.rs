@@ -1,0 +1,90 @@
+//! What is to be said to the agent, by what was said so far. Decides, and does nothing: each frame
+//! has a name under which the host takes it once, however often it is handed in.
+
+use serde_json::{Value, json};
+
+use super::{
+    past::{Bound, Past, Waiting},
+    wire,
+};
+
+/// A frame for the agent, and its name.
+pub(super) type Due = (String, Value);
+
+/// Everything that should be with the agent by now and is not.
+pub(super) fn due(past: &Past) -> Vec<Due> {
+    let (Some(bound), Some(begun)) = (&past.bound, &past.begun) else {
+        return vec![];
+    };
+    let base = bound.base;
+    let mut all: Vec<Option<Due>> = Vec::new();
+    match (&past.agent, &past.session) {
+        (None, _) => all.push(Some((format!("init:{base}"), wire::initialize(base)))),
+        (Some(agent), None) => {
+            let folder = &begun.places.work_folder;
+            let frame = open(bound, agent.resumes, &folder.to_string_lossy());
+            all.push(Some((format!("session:{base}"), frame)));
+        }
+        (Some(_), Some(session)) => {
+            if !past.stops() {
+                all.push(Some((
+                    format!("prompt:{base}"),
+                    prompt(past, bound, session),
+                )));
+            } else if past.prompted.is_some() {
+                all.push(Some((format!("cancel:{base}"), wire::cancel(session))));
+            }
+        }
+    }
+    all.extend(past.requests.values().map(|waiting| reply(past, waiting)));
+    let is_new = |(key, _): &Due| !past.sent.contains(key);
+    all.into_iter().flatten().filter(is_new).collect()
+}
+
+fn open(bound: &Bound, resumes: bool, folder: &str) -> Value {
+    let mut params = json!({"cwd": folder, "mcpServers": []});
+    let method = match &bound.resume {
+        None => "session/new",
+        Some(session) => {
+            params["sessionId"] = json!(session);
+            match resumes {
+                true => "session/resume",
+                false => "session/load",
+            }
+        }
+    };
+    wire::request(bound.base + 1, method, params)
+}
+
+fn prompt(past: &Past, bound: &Bound, session: &str) -> Value {
+    let mut blocks = Vec::new();
+    if let Some(begun) = &past.begun {
+        blocks.push(json!({"type": "text", "text": begun.plan.prompt}));
+        for name in &begun.places.attachments {
+            let path = begun.places.work_folder.join(name);
+            let uri = format!("file://{}", path.display());
+            blocks.push(json!({"type": "resource_link", "name": name, "uri": uri}));
+        }
+    }
+    let params = json!({"sessionId": session, "prompt": blocks});
+    wire::request(bound.base + 2, "session/prompt", params)
+}
+
+/// The answer to a request of the agent, as soon as there is one.
+fn reply(past: &Past, waiting: &Waiting) -> Option<Due> {
+    let asked = &waiting.asked;
+    let frame = match (&asked.question, &waiting.answer) {
+        (Some(permission), Some(answer)) => {
+            let option = permission.chosen(answer.as_deref());
+            wire::permission(&asked.id, option.map(|o| o.option_id.as_str()))
+        }
+        (Some(_), None) if past.stops() => wire::permission(&asked.id, None),
+        (Some(_), None) => return None,
+        // One that comes outside of a turn has nobody to be asked.
+        (None, _) if asked.method == "session/request_permission" => {
+            wire::permission(&asked.id, None)
+        }
+        (None, _) => wire::refused(&asked.id, &asked.method),
+    };
+    Some((format!("reply:{}", asked.no), frame?))
+}

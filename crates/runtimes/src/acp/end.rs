@@ -1,0 +1,258 @@
+//! How a turn ended, by everything that was heard of it. `end_turn` alone is not success.
+
+use serde_json::Value;
+use threadline_contract::{Code, StepState, Usage};
+use threadline_host::{EndCause, Ended};
+
+use super::{
+    past::{Bound, Past},
+    steps::Tool,
+    wire::{AUTH_REQUIRED, AgentFacts, PROTOCOL, RpcError, at, text},
+};
+use crate::{End, EndStatus};
+
+/// Characters of an agent's last words that are told.
+const LAST_WORDS: usize = 300;
+
+fn ended(past: &Past, status: EndStatus, fault: Option<(Code, String)>) -> End {
+    let (code, message) = fault.unzip();
+    let text = past.text.trim();
+    End {
+        status,
+        code,
+        message,
+        text: (!text.is_empty()).then(|| text.to_owned()),
+        usage: past.usage(),
+        wrote: wrote(past),
+    }
+}
+
+/// The turn ended as it should not have.
+pub(super) fn failed(past: &Past, code: Code, message: impl Into<String>) -> End {
+    ended(past, EndStatus::Failed, Some((code, message.into())))
+}
+
+/// Somebody asked for the stop, and it is confirmed.
+pub(super) fn cancelled(past: &Past) -> End {
+    ended(past, EndStatus::Cancelled, None)
+}
+
+/// What the stop comes to that we asked for ourselves.
+fn stopped(past: &Past) -> Option<End> {
+    if past.cancel_asked {
+        return Some(cancelled(past));
+    }
+    let message = "The turn used up its time and was stopped.";
+    past.out_of_time
+        .then(|| failed(past, Code::BudgetExceeded, message))
+}
+
+/// The answer to the prompt.
+pub(super) fn answered(past: &Past, answer: Result<Value, RpcError>) -> End {
+    let answer = match answer {
+        Ok(answer) => answer,
+        // Some agents answer our own cancel with an error.
+        Err(error) => return stopped(past).unwrap_or_else(|| errored(past, &error)),
+    };
+    let usage = usage(past, &answer);
+    let end = match text(&answer, &["stopReason"]) {
+        Some("end_turn") => match model_failed(past, &answer) {
+            true => failed(past, Code::ModelFailed, model_words(past)),
+            false => match past.out_of_time {
+                true => stopped(past).unwrap_or_else(|| ended(past, EndStatus::Completed, None)),
+                false => ended(past, EndStatus::Completed, None),
+            },
+        },
+        Some("cancelled") => stopped(past).unwrap_or_else(|| {
+            failed(
+                past,
+                Code::TurnDeclined,
+                match past.has_declined {
+                    true => "The agent stopped, because a permission was declined.",
+                    false => "The agent stopped by itself, although nobody asked it to.",
+                },
+            )
+        }),
+        Some("max_tokens") => failed(
+            past,
+            Code::BudgetExceeded,
+            "The agent stopped, because its model's answer became too long.",
+        ),
+        Some("max_turn_requests") => failed(
+            past,
+            Code::BudgetExceeded,
+            "The agent stopped, because it had asked its model as often as it may in one turn.",
+        ),
+        Some("refusal") => failed(
+            past,
+            Code::ExecutionFailed,
+            "The agent's model refused to go on with this.",
+        ),
+        other => failed(
+            past,
+            Code::ExecutionFailed,
+            format!(
+                "The agent ended the turn in a way that is not known ({}).",
+                other.unwrap_or("without a reason")
+            ),
+        ),
+    };
+    End { usage, ..end }
+}
+
+fn errored(past: &Past, error: &RpcError) -> End {
+    // A model's refusal comes as its HTTP status, or by the name of the error.
+    let name = error.data.as_ref().and_then(|d| text(d, &["errorName"]));
+    let code = match error.code {
+        400..=599 => Code::ModelFailed,
+        _ if name == Some("APIError") => Code::ModelFailed,
+        AUTH_REQUIRED => Code::ProviderUnavailable,
+        _ => Code::ExecutionFailed,
+    };
+    failed(past, code, format!("The agent failed: {}", error.words()))
+}
+
+/// A model call that failed, as some agents tell it: in the structure, with `end_turn`.
+fn model_failed(past: &Past, answer: &Value) -> bool {
+    let name = past.agent.as_ref().map_or("", |agent| agent.name.as_str());
+    let usage = answer.get("usage");
+    past.model_failed
+        || (name.contains("codex") && usage == Some(&Value::Null))
+        || (name.contains("hermes") && usage.is_none())
+}
+
+fn model_words(past: &Past) -> String {
+    match past.text.trim() {
+        "" => "The agent's model failed.".into(),
+        said => format!("The agent's model failed: {said}"),
+    }
+}
+
+fn usage(past: &Past, answer: &Value) -> Option<Usage> {
+    let number = |path: &[&str]| at(answer, path).as_u64();
+    let quota = |name| number(&["_meta", "quota", "token_count", name]);
+    let usage = Usage {
+        input_tokens: number(&["usage", "inputTokens"]).or_else(|| quota("input_tokens")),
+        output_tokens: number(&["usage", "outputTokens"]).or_else(|| quota("output_tokens")),
+        cost_usd: past.cost(),
+    };
+    (usage != Usage::default()).then_some(usage)
+}
+
+/// The agent is gone.
+pub(super) fn gone(past: &Past, how: &Ended) -> End {
+    if let Some(end) = stopped(past) {
+        return end;
+    }
+    let why = match (how.cause, how.signal, how.status) {
+        (EndCause::Exited, Some(signal), _) => format!("it was ended by signal {signal}"),
+        (EndCause::Exited, None, Some(status)) => format!("it ended with status {status}"),
+        (EndCause::Exited, None, None) => "it ended".into(),
+        (EndCause::Stopped, ..) => "it was stopped".into(),
+        (EndCause::Terminated, ..) => "its host was told to end".into(),
+        (EndCause::Idle, ..) => "nobody needed it for so long".into(),
+        (EndCause::Abandoned, ..) => "the folder of its host went away".into(),
+        (EndCause::JournalFailed, ..) => "what it said could not be written down".into(),
+    };
+    let last = how.stderr.trim().lines().last().unwrap_or_default().trim();
+    let last: String = last.chars().take(LAST_WORDS).collect();
+    let words = match last.is_empty() {
+        true => String::new(),
+        false => format!(" Its last words: {last}"),
+    };
+    match past.session {
+        Some(_) => failed(
+            past,
+            Code::AgentLost,
+            format!("The agent is gone: {why}.{words}"),
+        ),
+        None => failed(
+            past,
+            Code::ProviderUnavailable,
+            format!("The agent did not start: {why}.{words}"),
+        ),
+    }
+}
+
+/// The agent's host was killed.
+pub(super) fn lost(past: &Past) -> End {
+    stopped(past).unwrap_or_else(|| {
+        failed(
+            past,
+            Code::AgentLost,
+            "The process that kept the agent was killed, and the agent is gone with it.",
+        )
+    })
+}
+
+/// Why nothing can be begun with an agent that says this about itself.
+pub(super) fn cannot_begin(bound: &Bound, answer: &Value) -> Option<End> {
+    let version = at(answer, &["protocolVersion"]);
+    if version.as_u64() != Some(PROTOCOL) {
+        let message = format!(
+            "The agent speaks version {version} of the Agent Client Protocol; version {PROTOCOL} is needed."
+        );
+        return Some(End::failed(Code::ProviderUnavailable, message));
+    }
+    let agent = AgentFacts::of(answer);
+    if bound.resume.is_some() && !agent.resumes && !agent.loads {
+        let message =
+            "The agent was ended since, and cannot go on with an earlier session. Start a new one.";
+        return Some(End::failed(Code::ContinuationUnavailable, message));
+    }
+    None
+}
+
+/// The agent did not take `initialize`.
+pub(super) fn not_initialized(error: &RpcError) -> End {
+    let message = format!("The agent did not start: {}", error.words());
+    End::failed(Code::ProviderUnavailable, message)
+}
+
+/// The agent gave us no session.
+pub(super) fn not_opened(bound: &Bound, error: &RpcError) -> End {
+    let words = error.words();
+    let (code, message) = match (&bound.resume, error.code) {
+        (_, AUTH_REQUIRED) => (
+            Code::ProviderUnavailable,
+            format!("The agent wants somebody to log in: {words}"),
+        ),
+        (Some(_), _) => (
+            Code::ContinuationUnavailable,
+            format!("The agent cannot go on with the session: {words}"),
+        ),
+        (None, _) => (
+            Code::ExecutionFailed,
+            format!("The agent could not begin a session: {words}"),
+        ),
+    };
+    End::failed(code, message)
+}
+
+/// Tool calls that are still open when the turn ends, as they stand then.
+pub(super) fn closed_tools(past: &Past, end: Option<&End>, now: i64) -> Vec<Tool> {
+    let worked = end.is_some_and(|end| end.status == EndStatus::Completed);
+    let open = |tool: &&Tool| tool.state == StepState::Running;
+    let closed = past.tools.values().filter(open).map(|tool| Tool {
+        state: match worked && !past.declined.contains(&tool.id) {
+            true => StepState::Done,
+            false => StepState::Failed,
+        },
+        took: Some((now - tool.began).max(0)),
+        ..tool.clone()
+    });
+    closed.collect()
+}
+
+/// Files that tool calls name as written, of those that did not fail.
+fn wrote(past: &Past) -> Vec<String> {
+    let counts =
+        |tool: &&Tool| tool.state != StepState::Failed && !past.declined.contains(&tool.id);
+    let mut all: Vec<String> = Vec::new();
+    for path in past.tools.values().filter(counts).flat_map(|t| &t.wrote) {
+        if !all.contains(path) {
+            all.push(path.clone());
+        }
+    }
+    all
+}

@@ -1,0 +1,294 @@
+//! What an entry of the host's journal means for a run. Decides, and does nothing.
+
+use serde_json::Value;
+use threadline_contract::{QuestionId, QuestionKind, QuestionOption};
+use threadline_host::{Entry, What};
+
+use super::{
+    end,
+    past::{Asked, Bound, Fact, Heard, Past, Permission},
+    steps::{self, Tool},
+    wire::{AgentFacts, RpcError, Said, at, each, text},
+};
+use crate::{Ask, Frame, Update};
+
+/// Permissions in the order in which a person is offered them, whatever the agent's order is.
+const KINDS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
+
+/// Takes in an entry.
+pub(super) fn hear(past: &Past, entry: &Entry) -> Heard {
+    let mut heard = Hearing {
+        past,
+        at: entry.at,
+        out: Heard {
+            no: entry.no,
+            at: entry.at,
+            ..Heard::default()
+        },
+    };
+    let Some(bound) = &past.bound else {
+        return heard.out;
+    };
+    match &entry.what {
+        What::Said(frame) => {
+            if let Some(said) = Said::parse(frame.text()) {
+                heard.said(bound, said);
+            }
+        }
+        What::Sent { key, .. } => heard.sent(key),
+        What::Stray(stray) => {
+            tracing::debug!(reason = ?stray.reason, bytes = stray.bytes, "an agent wrote a line that is not a frame");
+        }
+        What::Ended(ended) => heard.out.end = Some(end::gone(past, ended)),
+    }
+    if heard.out.end.is_some() {
+        heard.close_tools();
+    }
+    heard.out
+}
+
+struct Hearing<'a> {
+    past: &'a Past,
+    at: i64,
+    out: Heard,
+}
+
+impl Hearing<'_> {
+    fn show(&mut self, update: Update) {
+        let no = self.past.frames + 1 + self.out.frames.len() as i64;
+        self.out.frames.push(Frame { no, update });
+    }
+
+    fn know(&mut self, fact: Fact) {
+        self.out.facts.push(fact);
+    }
+
+    fn said(&mut self, bound: &Bound, said: Said) {
+        match said {
+            Said::Answered { id, answer } => {
+                let step = id.parse::<u64>().ok();
+                match step.and_then(|id| id.checked_sub(bound.base)) {
+                    Some(0) => self.initialized(bound, answer),
+                    Some(1) => self.opened(bound, answer),
+                    Some(2) => self.out.end = Some(end::answered(self.past, answer)),
+                    _ => {}
+                }
+            }
+            Said::Asked { id, method, params } => self.asked(bound, id, method, &params),
+            Said::Told { method, params } => match method.as_str() {
+                "session/update" => self.update(bound, &params),
+                "$/cancel_request" => self.unasked(at(&params, &["requestId"])),
+                // Agents tell more than the protocol knows; none of it decides anything here.
+                _ => {}
+            },
+        }
+    }
+
+    fn sent(&mut self, key: &str) {
+        let no = key.strip_prefix("reply:").and_then(|no| no.parse().ok());
+        if let Some(waiting) = no.and_then(|no: u64| self.past.requests.get(&no))
+            && let Some(permission) = &waiting.asked.question
+            && waiting.answer.is_none()
+        {
+            self.show(Update::Unasked(permission.id.clone()));
+        }
+        self.know(Fact::Sent(key.to_owned()));
+    }
+
+    fn initialized(&mut self, bound: &Bound, answer: Result<Value, RpcError>) {
+        match answer {
+            Ok(answer) => match end::cannot_begin(bound, &answer) {
+                Some(end) => self.out.end = Some(end),
+                None => self.know(Fact::Agent(AgentFacts::of(&answer))),
+            },
+            Err(error) => self.out.end = Some(end::not_initialized(&error)),
+        }
+    }
+
+    fn opened(&mut self, bound: &Bound, answer: Result<Value, RpcError>) {
+        let named = |answer: &Value| text(answer, &["sessionId"]).map(str::to_owned);
+        match (answer, &bound.resume) {
+            // Going on with a session gives it no new name.
+            (Ok(_), Some(session)) => self.know(Fact::Session(session.clone())),
+            (Ok(answer), None) => match named(&answer) {
+                Some(session) => self.know(Fact::Session(session)),
+                None => {
+                    let error = RpcError {
+                        message: "it named no session".into(),
+                        ..RpcError::default()
+                    };
+                    self.out.end = Some(end::not_opened(bound, &error));
+                }
+            },
+            (Err(error), _) => self.out.end = Some(end::not_opened(bound, &error)),
+        }
+    }
+
+    fn asked(&mut self, bound: &Bound, id: String, method: String, params: &Value) {
+        let no = self.out.no;
+        let ours = self.is_ours(params) && self.past.prompted.is_some();
+        let question = (method == "session/request_permission" && ours)
+            .then(|| self.permission(bound, params))
+            .flatten();
+        self.know(Fact::Asked(Asked {
+            no,
+            id,
+            method,
+            question,
+        }));
+    }
+
+    fn permission(&mut self, bound: &Bound, params: &Value) -> Option<Permission> {
+        let id = QuestionId::new(format!("q-{}-{}", bound.boot, self.out.no)).ok()?;
+        let mut options: Vec<QuestionOption> = each(params, "options")
+            .filter_map(|option| {
+                let option_id = text(option, &["optionId"])?.to_owned();
+                let label = text(option, &["name"]).unwrap_or(&option_id).to_owned();
+                let kind = text(option, &["kind"]).map(str::to_owned);
+                Some(QuestionOption {
+                    option_id,
+                    label,
+                    kind,
+                })
+            })
+            .collect();
+        let place = |o: &QuestionOption| KINDS.iter().position(|k| o.kind.as_deref() == Some(k));
+        options.sort_by_key(|o| place(o).unwrap_or(KINDS.len()));
+        // An answer comes back as the words of an option, so each has its own.
+        for at in 1..options.len() {
+            let (before, rest) = options.split_at_mut(at);
+            if let Some(option) = rest.first_mut()
+                && before.iter().any(|o| o.label == option.label)
+            {
+                option.label = format!("{} ({})", option.label, option.option_id);
+            }
+        }
+        let call = at(params, &["toolCall"]);
+        let tool = self.tool(bound, call);
+        let title = tool.as_ref().map_or("use a tool", |t| t.title.as_str());
+        let mut asked = format!("Allow this? {title}");
+        if let Some(detail) = tool.as_ref().and_then(|t| t.detail.as_deref()) {
+            asked.push_str(&format!("\n\n{detail}"));
+        }
+        self.show(Update::Asked(Ask {
+            id: id.clone(),
+            kind: QuestionKind::Permission,
+            text: asked,
+            options: options.clone(),
+            free_text: false,
+        }));
+        Some(Permission {
+            id,
+            tool: tool.map(|t| t.id),
+            options,
+        })
+    }
+
+    /// The agent takes a request back.
+    fn unasked(&mut self, id: &Value) {
+        let id = id.to_string();
+        let mut requests = self.past.requests.values();
+        let Some(waiting) = requests.find(|w| w.asked.id == id) else {
+            return;
+        };
+        if let Some(permission) = &waiting.asked.question
+            && waiting.answer.is_none()
+        {
+            self.show(Update::Unasked(permission.id.clone()));
+        }
+        self.know(Fact::Unasked(waiting.asked.no));
+    }
+
+    fn is_ours(&self, params: &Value) -> bool {
+        text(params, &["sessionId"]).is_none_or(|id| self.past.session.as_deref() == Some(id))
+    }
+
+    fn update(&mut self, bound: &Bound, params: &Value) {
+        // What comes before the prompt is another turn's, or what a loaded session tells again.
+        if self.past.prompted.is_none() || !self.is_ours(params) {
+            return;
+        }
+        let update = at(params, &["update"]);
+        if text(update, &["_meta", "codex", "threadStatus", "type"]) == Some("systemError") {
+            self.know(Fact::ModelFailed);
+        }
+        match text(update, &["sessionUpdate"]) {
+            Some("agent_message_chunk") => self.text(update),
+            Some("tool_call" | "tool_call_update") => _ = self.tool(bound, update),
+            Some("plan") => self.show(steps::plan(update)),
+            Some("usage_update") => self.usage(update),
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, update: &Value) {
+        let content = at(update, &["content"]);
+        let said = match text(content, &["type"]) {
+            Some("text") => text(content, &["text"]).unwrap_or_default().to_owned(),
+            Some("resource_link") => {
+                let uri = text(content, &["uri"]).unwrap_or_default();
+                format!("[{}]({uri})", text(content, &["name"]).unwrap_or(uri))
+            }
+            Some("resource") => text(content, &["resource", "text"])
+                .unwrap_or_default()
+                .to_owned(),
+            Some(other) => {
+                return self.show(Update::Note(format!(
+                    "The agent sent something that is not text: {other}."
+                )));
+            }
+            None => return,
+        };
+        if said.is_empty() {
+            return;
+        }
+        let message = text(update, &["messageId"]).map(str::to_owned);
+        let past = self.past;
+        let begins = past.apart || (message.is_some() && message != past.message);
+        let gap = match begins && !past.text.is_empty() {
+            true if past.text.ends_with("\n\n") => "",
+            true if past.text.ends_with('\n') => "\n",
+            true => "\n\n",
+            false => "",
+        };
+        if message != past.message {
+            self.know(Fact::Message(message));
+        }
+        self.show(Update::Text(format!("{gap}{said}")));
+    }
+
+    fn usage(&mut self, update: &Value) {
+        let amount = at(update, &["cost", "amount"]).as_f64();
+        if let Some(amount) = amount
+            && text(update, &["cost", "currency"]) == Some("USD")
+        {
+            self.know(Fact::Cost(amount));
+        }
+    }
+
+    fn tool(&mut self, bound: &Bound, update: &Value) -> Option<Tool> {
+        let id = text(update, &["toolCallId"])?;
+        let before = self.past.tools.get(id);
+        let tool = Tool::after(before, update, &bound.folders, self.at)?;
+        if before.map(Tool::step) != Some(tool.step()) {
+            self.show(tool.step());
+        }
+        if before != Some(&tool) {
+            self.know(Fact::Tool(tool.clone()));
+        }
+        Some(tool)
+    }
+
+    /// A call that the agent never told the end of has ended with the turn.
+    fn close_tools(&mut self) {
+        let open: Vec<Tool> = end::closed_tools(self.past, self.out.end.as_ref(), self.at);
+        for tool in open {
+            self.show(tool.step());
+            self.know(Fact::Tool(tool));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "hear_tests.rs"]
+mod tests;

@@ -1,0 +1,117 @@
+use pretty_assertions::assert_eq;
+use serde_json::json;
+use threadline_host::Frame as HostFrame;
+
+use super::*;
+use crate::journaled::Past as _;
+
+fn bound() -> Past {
+    let mut past = Past::default();
+    past.apply(super::super::past::Line::Bound(Box::new(Bound {
+        boot: "b".into(),
+        base: 10,
+        ..Bound::default()
+    })));
+    past
+}
+
+/// A past in which the agent works.
+fn prompted() -> Past {
+    let mut past = bound();
+    past.session = Some("s".into());
+    past.prompted = Some(1_000);
+    past
+}
+
+fn entry(no: u64, at: i64, frame: Value) -> Entry {
+    Entry {
+        no,
+        at,
+        what: What::Said(HostFrame::of(&frame).unwrap()),
+    }
+}
+
+fn take(past: &mut Past, entry: &Entry) -> Heard {
+    let heard = hear(past, entry);
+    past.apply(super::super::past::Line::Heard(Box::new(heard.clone())));
+    heard
+}
+
+fn permission(id: Value, options: Value) -> Value {
+    let params = json!({"sessionId": "s", "options": options, "toolCall": {"toolCallId": "1", "title": "Do"}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params})
+}
+
+#[test]
+fn options_with_the_same_words_can_be_told_apart() {
+    let option = |id: &str, kind: &str| json!({"optionId": id, "name": "Allow", "kind": kind});
+    let options = json!([
+        option("b", "allow_always"),
+        option("a", "allow_once"),
+        {"optionId": "c"},
+        {"name": "no id"},
+    ]);
+    let heard = take(
+        &mut prompted(),
+        &entry(7, 0, permission(json!("x"), options)),
+    );
+    let asked = heard.frames.iter().find_map(|frame| match &frame.update {
+        Update::Asked(ask) => Some(ask.clone()),
+        _ => None,
+    });
+    let ask = asked.unwrap();
+    let labels: Vec<(&str, &str)> = ask
+        .options
+        .iter()
+        .map(|o| (o.option_id.as_str(), o.label.as_str()))
+        .collect();
+    assert_eq!(ask.id.as_str(), "q-b-7");
+    assert_eq!(labels, [("a", "Allow"), ("b", "Allow (b)"), ("c", "c")]);
+}
+
+#[test]
+fn time_stands_still_while_a_question_is_open() {
+    let mut past = prompted();
+    take(&mut past, &entry(1, 2_000, permission(json!(1), json!([]))));
+    assert_eq!((past.spent(2_000), past.spent(9_000)), (1_000, 1_000));
+    let sent = Entry {
+        no: 2,
+        at: 10_000,
+        what: What::Sent {
+            key: "reply:1".into(),
+            frame: None,
+        },
+    };
+    take(&mut past, &sent);
+    assert_eq!(past.spent(12_000), 3_000);
+}
+
+#[test]
+fn a_request_that_is_taken_back_waits_no_more() {
+    let mut past = prompted();
+    take(&mut past, &entry(1, 0, permission(json!("r"), json!([]))));
+    let back =
+        json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": "r"}});
+    let heard = take(&mut past, &entry(2, 0, back));
+    let unasked = Update::Unasked(QuestionId::new("q-b-1").unwrap());
+    assert_eq!(heard.frames.last().map(|f| &f.update), Some(&unasked));
+    assert_eq!(past.requests.len(), 0);
+}
+
+#[test]
+fn what_comes_before_the_prompt_is_nobodys() {
+    let mut past = bound();
+    past.session = Some("s".into());
+    let text = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": {
+        "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old"}}}});
+    assert_eq!(take(&mut past, &entry(1, 0, text)).frames, vec![]);
+    // The answer to a prompt of another run has another number.
+    let answer = json!({"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "end_turn"}});
+    assert_eq!(take(&mut past, &entry(2, 0, answer)).end, None);
+    // A permission outside of a turn is answered without asking anybody.
+    take(&mut past, &entry(3, 0, permission(json!(5), json!([]))));
+    let due = super::super::due::due(&past);
+    let reply = due.into_iter().find(|(key, _)| key == "reply:3");
+    assert_eq!(reply, None, "a run that has not begun answers nothing");
+    assert_eq!(past.open().count(), 0);
+}

@@ -1,0 +1,359 @@
+//! What a run's journal says: the lines, and the state that they add up to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use threadline_contract::{QuestionId, QuestionOption, Usage};
+
+use super::{
+    steps::{Folders, Tool},
+    wire::AgentFacts,
+};
+use crate::{
+    End, Frame, Signal, Update,
+    journaled::{self, Begun},
+};
+
+/// One line of a run's journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line {
+    /// The run was taken on.
+    Begun(Box<Begun>),
+    /// The host that has it from now on.
+    Bound(Box<Bound>),
+    /// An entry of the host's journal was taken in.
+    Heard(Box<Heard>),
+    /// A person answered, or declined to.
+    Answered {
+        question: QuestionId,
+        answer: Option<String>,
+    },
+    /// Somebody asked the run to stop.
+    CancelAsked,
+    /// The turn has used up its time.
+    OutOfTime,
+    /// The run ended.
+    Ended(Box<End>),
+}
+
+/// The host that a run is bound to: this one and no other will ever have it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Bound {
+    /// Which life of the session's host.
+    pub(super) boot: String,
+    /// The number of the first request of this run; those of other runs on this host are others.
+    pub(super) base: u64,
+    /// Where the agent works, and what leaves.
+    pub(super) folders: Folders,
+    /// What is known about the agent, when it runs already.
+    pub(super) agent: Option<AgentFacts>,
+    /// The session in it, when it has one already.
+    pub(super) session: Option<String>,
+    /// The session to go on with, when the agent was started anew.
+    pub(super) resume: Option<String>,
+    /// What the session had cost before.
+    pub(super) cost: Option<f64>,
+}
+
+/// What came of one entry of the host's journal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Heard {
+    /// The entry.
+    pub(super) no: u64,
+    /// When it was written, in milliseconds since 1970.
+    pub(super) at: i64,
+    /// What a person sees of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) frames: Vec<Frame>,
+    /// What the run must remember of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) facts: Vec<Fact>,
+    /// It ended the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) end: Option<End>,
+}
+
+/// What a run must remember.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Fact {
+    /// The agent said who it is.
+    Agent(AgentFacts),
+    /// The agent's session is there.
+    Session(String),
+    /// A frame of ours is in the host's journal.
+    Sent(String),
+    /// The agent waits for an answer.
+    Asked(Asked),
+    /// It does not wait for it any more.
+    Unasked(u64),
+    /// How a tool call stands.
+    Tool(Tool),
+    /// The message that the text belongs to, where messages have names.
+    Message(Option<String>),
+    /// What the session has cost so far.
+    Cost(f64),
+    /// The agent said that its model failed.
+    ModelFailed,
+}
+
+/// A request of the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Asked {
+    /// Its entry in the host's journal.
+    pub(super) no: u64,
+    /// Its id, as the agent wrote it.
+    pub(super) id: String,
+    pub(super) method: String,
+    /// What a person is asked; nothing when we refuse it ourselves.
+    pub(super) question: Option<Permission>,
+}
+
+/// A permission that waits for a person.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Permission {
+    pub(super) id: QuestionId,
+    /// The tool call that it is about.
+    pub(super) tool: Option<String>,
+    pub(super) options: Vec<QuestionOption>,
+}
+
+impl Permission {
+    /// The option that an answer means: by its words, or its name; what is declined is refused by kind.
+    pub(super) fn chosen(&self, answer: Option<&str>) -> Option<&QuestionOption> {
+        let mut options = self.options.iter();
+        let of_kind = |kind: &str| {
+            let mut options = self.options.iter();
+            options.find(|o| o.kind.as_deref() == Some(kind))
+        };
+        match answer {
+            Some(answer) => options
+                .find(|o| o.label == answer)
+                .or_else(|| self.options.iter().find(|o| o.option_id == answer)),
+            None => of_kind("reject_once").or_else(|| of_kind("reject_always")),
+        }
+    }
+
+    /// Whether an answer says no.
+    fn is_no(&self, answer: Option<&str>) -> bool {
+        let chosen = self.chosen(answer).and_then(|o| o.kind.as_deref());
+        answer.is_none() || chosen.is_some_and(|kind| kind.starts_with("reject"))
+    }
+}
+
+/// A request of the agent, and what was answered: `None` inside means declined.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Waiting {
+    pub(super) asked: Asked,
+    pub(super) answer: Option<Option<String>>,
+}
+
+/// Everything a journal adds up to.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Past {
+    pub(super) begun: Option<Begun>,
+    pub(super) bound: Option<Bound>,
+    /// The number of the last frame.
+    pub(super) frames: i64,
+    /// The last entry of the host's journal that was taken in.
+    pub(super) heard: u64,
+    pub(super) agent: Option<AgentFacts>,
+    pub(super) session: Option<String>,
+    /// Frames of ours that are in the host's journal, by their names.
+    pub(super) sent: BTreeSet<String>,
+    /// When the agent was given the prompt.
+    pub(super) prompted: Option<i64>,
+    /// Requests of the agent, by their entries.
+    pub(super) requests: BTreeMap<u64, Waiting>,
+    pub(super) tools: BTreeMap<String, Tool>,
+    /// Everything that was answered.
+    pub(super) answered: BTreeMap<QuestionId, Option<String>>,
+    /// A person said no.
+    pub(super) has_declined: bool,
+    /// Tool calls that a person said no to.
+    pub(super) declined: BTreeSet<String>,
+    /// Everything it said.
+    pub(super) text: String,
+    pub(super) message: Option<String>,
+    /// Something else came after the last text.
+    pub(super) apart: bool,
+    pub(super) cost: Option<f64>,
+    pub(super) model_failed: bool,
+    /// How long questions were open, and since when one is.
+    pub(super) paused: i64,
+    pub(super) open_since: Option<i64>,
+    pub(super) cancel_asked: bool,
+    pub(super) out_of_time: bool,
+    pub(super) ended: Option<End>,
+}
+
+impl Past {
+    /// Whether the turn is to be stopped.
+    pub(super) fn stops(&self) -> bool {
+        self.cancel_asked || self.out_of_time
+    }
+
+    /// Permissions that nobody has answered, and that the agent still waits for.
+    pub(super) fn open(&self) -> impl Iterator<Item = &Waiting> {
+        let waits = |w: &&Waiting| w.asked.question.is_some() && w.answer.is_none();
+        self.requests.values().filter(waits)
+    }
+
+    /// How long the agent has worked by then, in milliseconds; while a question is open, its time
+    /// stands still.
+    pub(super) fn spent(&self, now: i64) -> i64 {
+        let Some(since) = self.prompted else {
+            return 0;
+        };
+        let open = self.open_since.map_or(0, |since| now - since);
+        (now - since - self.paused - open).max(0)
+    }
+
+    /// What the run has cost.
+    pub(super) fn cost(&self) -> Option<f64> {
+        let before = self.bound.as_ref().and_then(|b| b.cost).unwrap_or_default();
+        self.cost.map(|cost| (cost - before).max(0.0))
+    }
+
+    /// What it used, as far as it is known.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.cost().map(|cost| Usage {
+            cost_usd: Some(cost),
+            ..Usage::default()
+        })
+    }
+
+    fn learn(&mut self, fact: Fact, at: i64) {
+        match fact {
+            Fact::Agent(agent) => self.agent = Some(agent),
+            Fact::Session(session) => self.session = Some(session),
+            Fact::Sent(key) => {
+                if key.starts_with("prompt:") {
+                    self.prompted = Some(at);
+                }
+                if let Some(no) = key.strip_prefix("reply:").and_then(|no| no.parse().ok()) {
+                    self.requests.remove(&no);
+                }
+                self.sent.insert(key);
+            }
+            Fact::Asked(asked) => {
+                let waiting = Waiting {
+                    asked,
+                    answer: None,
+                };
+                self.requests.insert(waiting.asked.no, waiting);
+            }
+            Fact::Unasked(no) => _ = self.requests.remove(&no),
+            Fact::Tool(tool) => {
+                self.apart = true;
+                self.tools.insert(tool.id.clone(), tool);
+            }
+            Fact::Message(message) => self.message = message,
+            Fact::Cost(cost) => self.cost = Some(cost),
+            Fact::ModelFailed => self.model_failed = true,
+        }
+    }
+
+    /// Time stands still from the first question to the last answer. An answer counts when it is
+    /// given, which is noticed with whatever the agent does next.
+    fn pause(&mut self, at: i64) {
+        let is_open = self.open().next().is_some();
+        match (self.open_since, is_open) {
+            (None, true) => self.open_since = Some(at),
+            (Some(since), false) => {
+                self.paused += (at - since).max(0);
+                self.open_since = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+impl journaled::Past for Past {
+    type Line = Line;
+
+    fn begin(begun: Begun) -> Line {
+        Line::Begun(Box::new(begun))
+    }
+
+    fn stop() -> Line {
+        Line::CancelAsked
+    }
+
+    fn signals(line: Line) -> Vec<Signal> {
+        match line {
+            Line::Heard(heard) => {
+                let frames = heard.frames.into_iter().map(Signal::Frame);
+                frames.chain(heard.end.map(Signal::End)).collect()
+            }
+            Line::Ended(end) => vec![Signal::End(*end)],
+            _ => vec![],
+        }
+    }
+
+    fn apply(&mut self, line: Line) {
+        match line {
+            Line::Begun(begun) => self.begun = Some(*begun),
+            Line::Bound(bound) => {
+                self.agent = bound.agent.clone();
+                self.session = bound.session.clone();
+                self.bound = Some(*bound);
+            }
+            Line::Heard(heard) => {
+                self.heard = heard.no;
+                for frame in heard.frames {
+                    self.frames = frame.no;
+                    if let Update::Text(text) = frame.update {
+                        self.text.push_str(&text);
+                        self.apart = false;
+                    }
+                }
+                for fact in heard.facts {
+                    self.learn(fact, heard.at);
+                }
+                self.pause(heard.at);
+                self.ended = heard.end;
+            }
+            Line::Answered { question, answer } => {
+                self.answered.insert(question.clone(), answer.clone());
+                let mut waiting = self.requests.values_mut();
+                let asked = |w: &&mut Waiting| {
+                    let permission = w.asked.question.as_ref();
+                    permission.is_some_and(|p| p.id == question)
+                };
+                let Some(waiting) = waiting.find(asked) else {
+                    return;
+                };
+                if let Some(permission) = &waiting.asked.question
+                    && permission.is_no(answer.as_deref())
+                {
+                    self.has_declined = true;
+                    self.declined.extend(permission.tool.clone());
+                }
+                waiting.answer = Some(answer);
+            }
+            Line::CancelAsked => self.cancel_asked = true,
+            Line::OutOfTime => self.out_of_time = true,
+            Line::Ended(end) => self.ended = Some(*end),
+        }
+    }
+
+    /// What the agent said lies with its host, which a power cut ends as well: the numbers are all
+    /// that must not be given twice.
+    fn told_until(&mut self, frame: i64) {
+        self.frames = self.frames.max(frame);
+    }
+
+    fn begun(&self) -> Option<&Begun> {
+        self.begun.as_ref()
+    }
+
+    fn cancel_asked(&self) -> bool {
+        self.cancel_asked
+    }
+
+    fn ended(&self) -> Option<&End> {
+        self.ended.as_ref()
+    }
+}

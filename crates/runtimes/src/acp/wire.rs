@@ -1,0 +1,193 @@
+//! The Agent Client Protocol, version 1, as far as we speak it.
+//!
+//! Own types, few and lenient, on purpose: what an agent says is read for what we know, and whatever else
+//! stands in it is left alone. Types that hold the whole protocol would refuse a frame because of a field
+//! or a word that came with a later version, and cost more to build than everything here.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+
+/// The version of the protocol.
+pub(super) const PROTOCOL: u64 = 1;
+/// "Method not found": what we answer to requests for what we never offered.
+const NOT_FOUND: i64 = -32601;
+/// An agent wants somebody to log in first.
+pub(super) const AUTH_REQUIRED: i64 = -32000;
+
+/// What an agent says.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// It answers a request of ours.
+    Answered {
+        id: String,
+        answer: Result<Value, RpcError>,
+    },
+    /// It asks, and waits for the answer. The id is kept as it was written: it may be a number or a text.
+    Asked {
+        id: String,
+        method: String,
+        params: Value,
+    },
+    /// It tells.
+    Told { method: String, params: Value },
+}
+
+/// An error that an agent answers with.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub(super) struct RpcError {
+    #[serde(default)]
+    pub(super) code: i64,
+    #[serde(default)]
+    pub(super) message: String,
+    #[serde(default)]
+    pub(super) data: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
+    #[serde(default)]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+impl Said {
+    /// Reads a frame. `None` for one that is neither a request nor an answer.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let message: Message<'_> = serde_json::from_str(text).ok()?;
+        let id = message
+            .id
+            .map(|id| id.get().to_owned())
+            .filter(|id| id != "null");
+        Some(match (message.method, id) {
+            (Some(method), Some(id)) => Self::Asked {
+                id,
+                method,
+                params: message.params,
+            },
+            (Some(method), None) => Self::Told {
+                method,
+                params: message.params,
+            },
+            (None, Some(id)) => Self::Answered {
+                id,
+                answer: match message.error {
+                    Some(error) => Err(serde_json::from_value(error).unwrap_or_default()),
+                    None => Ok(message.result.unwrap_or_default()),
+                },
+            },
+            (None, None) => return None,
+        })
+    }
+}
+
+impl RpcError {
+    /// What it says, for a person.
+    pub(super) fn words(&self) -> String {
+        let details = |data: &Value| {
+            let text = data.as_str().or_else(|| at(data, &["details"]).as_str());
+            text.filter(|text| !self.message.contains(*text))
+                .map(|text| format!(" ({text})"))
+        };
+        let more = self.data.as_ref().and_then(details).unwrap_or_default();
+        let said = match self.message.trim() {
+            "" => "an error without a word",
+            said => said,
+        };
+        format!("{said}{more}")
+    }
+}
+
+/// What is at the end of a path of names; null where it breaks off.
+pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
+    path.iter()
+        .try_fold(value, |value, name| value.get(name))
+        .unwrap_or(&Value::Null)
+}
+
+/// The text at the end of a path of names.
+pub(super) fn text<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
+    at(value, path).as_str()
+}
+
+/// Everything that an array holds; nothing where there is none.
+pub(super) fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    let items = value.get(name).and_then(Value::as_array);
+    items.into_iter().flatten()
+}
+
+/// What an agent said about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct AgentFacts {
+    pub(super) name: String,
+    pub(super) version: String,
+    /// It can go on with an earlier session.
+    pub(super) resumes: bool,
+    /// It can do so by telling again what was said.
+    pub(super) loads: bool,
+}
+
+impl AgentFacts {
+    /// From the answer to `initialize`.
+    pub(super) fn of(answer: &Value) -> Self {
+        let caps = at(answer, &["agentCapabilities"]);
+        let word = |name| text(answer, &["agentInfo", name]).unwrap_or_default();
+        Self {
+            name: word("name").to_owned(),
+            version: word("version").to_owned(),
+            resumes: at(caps, &["sessionCapabilities", "resume"]).is_object(),
+            loads: at(caps, &["loadSession"]) == &Value::Bool(true),
+        }
+    }
+}
+
+/// Requests of ours.
+pub(super) fn request(id: u64, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// Files and terminals are not offered: agents have the disk themselves, and one that is offered
+/// files fails at making new ones.
+pub(super) fn initialize(id: u64) -> Value {
+    let version = env!("CARGO_PKG_VERSION");
+    let params = json!({
+        "protocolVersion": PROTOCOL,
+        "clientInfo": {"name": "threadline", "title": "Threadline", "version": version},
+        "clientCapabilities": {
+            "fs": {"readTextFile": false, "writeTextFile": false},
+            "terminal": false,
+        },
+    });
+    request(id, "initialize", params)
+}
+
+pub(super) fn cancel(session: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}})
+}
+
+/// An answer of ours, to an id as the agent wrote it.
+fn answer(id: &str, name: &str, value: Value) -> Option<Value> {
+    let id: Value = serde_json::from_str(id).ok()?;
+    Some(json!({"jsonrpc": "2.0", "id": id, name: value}))
+}
+
+/// The answer to a permission: an option, or that nobody will answer any more.
+pub(super) fn permission(id: &str, option: Option<&str>) -> Option<Value> {
+    let outcome = match option {
+        Some(option) => json!({"outcome": "selected", "optionId": option}),
+        None => json!({"outcome": "cancelled"}),
+    };
+    answer(id, "result", json!({"outcome": outcome}))
+}
+
+/// The answer to a request for something that we never offered.
+pub(super) fn refused(id: &str, method: &str) -> Option<Value> {
+    let message = format!("{method} is not offered by this client");
+    answer(id, "error", json!({"code": NOT_FOUND, "message": message}))
+}

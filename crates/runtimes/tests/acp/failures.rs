@@ -1,0 +1,236 @@
+//! Turns that do not go as they should, each told as what it was.
+
+use std::time::Duration;
+
+use pretty_assertions::assert_eq;
+use rustix::process::Signal;
+use threadline_contract::Code;
+use threadline_runtimes::{End, EndStatus, Runtime as _};
+
+use crate::world::*;
+
+fn told(end: &End) -> (EndStatus, Option<Code>, &str) {
+    (
+        end.status,
+        end.code,
+        end.message.as_deref().unwrap_or_default(),
+    )
+}
+
+#[tokio::test]
+async fn a_model_that_fails_is_not_a_turn_that_went_well() {
+    let failed = [
+        ("codex", "The agent's model failed: unexpected status 400"),
+        (
+            "hermes",
+            "The agent's model failed: API call failed: HTTP 400",
+        ),
+        ("gemini", "The agent failed: scripted failure 400"),
+        (
+            "opencode",
+            "The agent failed: Internal error: scripted failure 400",
+        ),
+    ];
+    for (agent, message) in failed {
+        let world = World::like(&["--like", agent]);
+        let (_, end) = finish(&world.acp(), &plan("r1", "!model-error")).await;
+        let want = (EndStatus::Failed, Some(Code::ModelFailed), message);
+        assert_eq!(told(&end), want, "{agent}");
+    }
+    let world = World::new();
+    let (_, end) = finish(&world.acp(), &plan("r1", "!model-error")).await;
+    let want = "The agent failed: Internal error";
+    assert_eq!(
+        told(&end),
+        (EndStatus::Failed, Some(Code::ExecutionFailed), want)
+    );
+}
+
+#[tokio::test]
+async fn agents_that_report_no_usage_have_not_failed() {
+    let world = World::like(&["--like", "gemini"]);
+    let (_, end) = finish(&world.acp(), &plan("r1", "!say fine")).await;
+    assert_eq!(end, completed("fine", &[]));
+}
+
+#[tokio::test]
+async fn reasons_to_stop_are_told_apart() {
+    let reasons = [
+        ("cancelled", Code::TurnDeclined),
+        ("max_tokens", Code::BudgetExceeded),
+        ("max_turn_requests", Code::BudgetExceeded),
+        ("refusal", Code::ExecutionFailed),
+        ("bored", Code::ExecutionFailed),
+    ];
+    let world = World::new();
+    let acp = world.acp();
+    for (at, (reason, code)) in reasons.into_iter().enumerate() {
+        let plan = plan(&format!("r{at}"), &format!("!stop {reason}"));
+        let (_, end) = finish(&acp, &plan).await;
+        assert_eq!(
+            (end.status, end.code),
+            (EndStatus::Failed, Some(code)),
+            "{reason}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_in_a_turn_is_lost() {
+    let world = World::new();
+    let acp = world.acp();
+    let first = plan("r1", "!put a.md words\n!say half\n!die 3");
+    let (_, end) = finish(&acp, &first).await;
+    let message = "The agent is gone: it ended with status 3. Its last words: out of luck";
+    assert_eq!(
+        told(&end),
+        (EndStatus::Failed, Some(Code::AgentLost), message)
+    );
+    assert_eq!(end.text.as_deref(), Some("half"));
+    // What it wrote until then is delivered.
+    let (delivered, _) = files(&acp, &first, &end).await;
+    assert_eq!(delivered, [("a.md".into(), "words\n".into())].into());
+    // The next turn goes on with the session in a new process.
+    let (seen, end) = finish(&acp, &plan("r2", "!recall")).await;
+    assert_eq!(
+        (texts(&seen).as_str(), end.status),
+        ("1 before", EndStatus::Completed)
+    );
+}
+
+#[tokio::test]
+async fn a_killed_agent_is_lost() {
+    let world = World::new();
+    let acp = world.acp();
+    let plan = plan("r1", "!say working\n!hang");
+    let mut follow = begin(&acp, &plan).await;
+    assert_eq!(said(&mut follow).await, "working");
+    kill(world.host().agent.pid, Signal::KILL);
+    let (_, end) = rest(follow).await;
+    let message = "The agent is gone: it was ended by signal 9.";
+    assert_eq!(
+        told(&end.unwrap()),
+        (EndStatus::Failed, Some(Code::AgentLost), message)
+    );
+}
+
+#[tokio::test]
+async fn a_killed_host_takes_its_agent_along_and_the_next_turn_gets_another() {
+    let world = World::like(&["--stay"]);
+    let acp = world.acp();
+    let first = plan("r1", "!write a.md words");
+    let mut follow = begin(&acp, &first).await;
+    let (_, ask) = question(&mut follow).await;
+    let host = world.host();
+    kill(host.host.pid, Signal::KILL);
+    let (_, end) = rest(follow).await;
+    let message = "The process that kept the agent was killed, and the agent is gone with it.";
+    assert_eq!(
+        told(&end.unwrap()),
+        (EndStatus::Failed, Some(Code::AgentLost), message)
+    );
+    assert!(!host.agent.is_alive(), "nothing is left");
+    let late = acp
+        .answer(&first.run_ref(), &ask.id, Some("Yes"))
+        .await
+        .unwrap_err();
+    assert_eq!(late.code, Code::QuestionAlreadyClosed);
+    let (seen, _) = finish(&acp, &plan("r2", "!recall")).await;
+    assert_eq!(texts(&seen), "1 before");
+    assert_ne!(world.host().boot, host.boot);
+}
+
+#[tokio::test]
+async fn a_host_that_was_killed_while_no_bridge_was_there_is_lost_too() {
+    let world = World::new();
+    let acp = world.acp();
+    let plan = plan("r1", "!say working\n!say on\n!hang");
+    let mut follow = begin(&acp, &plan).await;
+    assert_eq!(said(&mut follow).await, "working");
+    acp.stop().await;
+    drop((follow, acp));
+    kill(world.host().host.pid, Signal::KILL);
+    let acp = world.acp();
+    let (after, end) = rest(acp.follow(&plan.run_ref(), 1).await.unwrap()).await;
+    assert_eq!(texts(&updates(&after)), "on", "what it wrote down is told");
+    assert_eq!(end.unwrap().code, Some(Code::AgentLost));
+}
+
+#[tokio::test]
+async fn agents_that_cannot_begin_say_why() {
+    let cases: [(&[&str], &str); 2] = [
+        (
+            &["--login"],
+            "The agent wants somebody to log in: Authentication required",
+        ),
+        (
+            &["--version", "2"],
+            "The agent speaks version 2 of the Agent Client Protocol; version 1 is needed.",
+        ),
+    ];
+    for (args, message) in cases {
+        let world = World::like(args);
+        let plan = plan("r1", "!say hi");
+        let acp = world.acp();
+        let (_, end) = finish(&acp, &plan).await;
+        let want = (EndStatus::Failed, Some(Code::ProviderUnavailable), message);
+        assert_eq!(told(&end), want);
+        until("it is gone", async || {
+            world.standing(&plan).await == "ended"
+        })
+        .await;
+    }
+    let mut world = World::new();
+    world.config.agent.command = vec!["/nowhere/agent".into()];
+    let (_, end) = finish(&world.acp(), &plan("r1", "!say hi")).await;
+    let message = "There is no program /nowhere/agent that can be run.";
+    assert_eq!(
+        told(&end),
+        (EndStatus::Failed, Some(Code::ProviderUnavailable), message)
+    );
+    assert!(!world.acp().probe().await.available);
+
+    let mut world = World::like(&["--slow-start", "600000"]);
+    world.config.agent.startup = Duration::from_millis(300);
+    let (_, end) = finish(&world.acp(), &plan("r1", "!say hi")).await;
+    assert!(world.hosts().iter().all(|host| !host.host.is_alive()));
+    let message = "scripted did not have a session ready after 0 seconds.";
+    assert_eq!(
+        told(&end),
+        (EndStatus::Failed, Some(Code::ProviderUnavailable), message)
+    );
+
+    let mut world = World::new();
+    world.config.agent.command = ["/bin/sh", "-c", "echo no key >&2; exit 7"]
+        .map(str::to_owned)
+        .to_vec();
+    let (_, end) = finish(&world.acp(), &plan("r1", "!say hi")).await;
+    let message = "The agent did not start: it ended with status 7. Its last words: no key";
+    assert_eq!(
+        told(&end),
+        (EndStatus::Failed, Some(Code::ProviderUnavailable), message)
+    );
+}
+
+#[tokio::test]
+async fn a_turn_has_its_time_and_questions_cost_none() {
+    let mut world = World::new();
+    world.config.agent.turn = Some(Duration::from_millis(700));
+    let acp = world.acp();
+    let first = plan("r1", "!say working\n!hang");
+    let (_, end) = finish(&acp, &first).await;
+    let message = "The turn used up its time and was stopped.";
+    assert_eq!(
+        told(&end),
+        (EndStatus::Failed, Some(Code::BudgetExceeded), message)
+    );
+    let second = plan("r2", "!write a.md words");
+    let mut follow = begin(&acp, &second).await;
+    let (_, ask) = question(&mut follow).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    acp.answer(&second.run_ref(), &ask.id, Some("Yes"))
+        .await
+        .unwrap();
+    let (_, end) = rest(follow).await;
+    assert_eq!(end.unwrap().status, EndStatus::Completed);
+}

@@ -1,0 +1,210 @@
+//! Permissions: each agent asks in its own way, a person chooses by kind.
+
+use pretty_assertions::assert_eq;
+use threadline_contract::{Code, QuestionKind, StepState};
+use threadline_runtimes::{Ask, EndStatus, Runtime as _, Update};
+
+use crate::world::*;
+
+const AGENTS: [&str; 4] = ["codex", "gemini", "hermes", "opencode"];
+
+/// The words of the option of a kind.
+fn of_kind(ask: &Ask, kind: &str) -> String {
+    let mut options = ask.options.iter();
+    let option = options.find(|o| o.kind.as_deref() == Some(kind)).unwrap();
+    option.label.clone()
+}
+
+#[tokio::test]
+async fn every_agent_writes_when_it_is_allowed_to() {
+    for agent in AGENTS {
+        let world = World::like(&["--like", agent]);
+        let acp = world.acp();
+        let plan = plan("r1", "!write report.md words");
+        let mut follow = begin(&acp, &plan).await;
+        let (before, ask) = question(&mut follow).await;
+        assert_eq!(ask.kind, QuestionKind::Permission);
+        let kinds: Vec<&str> = ask
+            .options
+            .iter()
+            .filter_map(|o| o.kind.as_deref())
+            .collect();
+        let want: &[&str] = match agent {
+            "hermes" => &["allow_once", "reject_once"],
+            _ => &["allow_once", "allow_always", "reject_once"],
+        };
+        assert_eq!(kinds, want, "{agent}");
+        assert!(
+            ask.text.starts_with("Allow this? Writing to report.md\n\n"),
+            "{}",
+            ask.text
+        );
+        assert!(
+            ask.text.ends_with("report.md (+1 -0)\n+words"),
+            "{}",
+            ask.text
+        );
+        // Some announce the call first, others only ask.
+        let steps = before
+            .iter()
+            .filter(|f| matches!(f.update, Update::Step(_)));
+        assert!(steps.count() > 0, "{agent}");
+        assert!(
+            !acp.prepare(&plan)
+                .await
+                .unwrap()
+                .work_folder
+                .join("report.md")
+                .exists()
+        );
+        let yes = of_kind(&ask, "allow_once");
+        acp.answer(&plan.run_ref(), &ask.id, Some(&yes))
+            .await
+            .unwrap();
+        let (after, end) = rest(follow).await;
+        in_order(&after, before.len() as i64 + 1);
+        let end = end.unwrap();
+        assert_eq!(
+            end,
+            completed("Done: the file has been written.", &["report.md"]),
+            "{agent}"
+        );
+        let state = after.iter().rev().find_map(|frame| match &frame.update {
+            Update::Step(step) => Some((step.step_id.clone(), step.state)),
+            _ => None,
+        });
+        assert_eq!(
+            state,
+            Some(("call-report.md".into(), StepState::Done)),
+            "{agent}"
+        );
+        let (delivered, _) = files(&acp, &plan, &end).await;
+        assert_eq!(
+            delivered,
+            [("report.md".into(), "words\n".into())].into(),
+            "{agent}"
+        );
+        // The same answer again is no second one.
+        acp.answer(&plan.run_ref(), &ask.id, Some(&yes))
+            .await
+            .unwrap();
+        let other = acp
+            .answer(&plan.run_ref(), &ask.id, None)
+            .await
+            .unwrap_err();
+        assert_eq!(other.code, Code::QuestionAlreadyClosed);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_write_is_told_by_what_happened_not_by_what_the_agent_says() {
+    for agent in AGENTS {
+        let world = World::like(&["--like", agent]);
+        let acp = world.acp();
+        let plan = plan("r1", "!write report.md words");
+        let mut follow = begin(&acp, &plan).await;
+        let (_, ask) = question(&mut follow).await;
+        let no = of_kind(&ask, "reject_once");
+        acp.answer(&plan.run_ref(), &ask.id, Some(&no))
+            .await
+            .unwrap();
+        let (after, end) = rest(follow).await;
+        let end = end.unwrap();
+        // Nothing was written, whatever is claimed.
+        assert_eq!(end.wrote, Vec::<String>::new(), "{agent}");
+        let (delivered, manifest) = files(&acp, &plan, &end).await;
+        assert_eq!((delivered.len(), manifest.omitted.len()), (0, 0), "{agent}");
+        let state = after.iter().rev().find_map(|frame| match &frame.update {
+            Update::Step(step) => Some(step.state),
+            _ => None,
+        });
+        assert_eq!(state, Some(StepState::Failed), "{agent}");
+        match agent {
+            "codex" => {
+                assert_eq!(
+                    (end.status, end.code),
+                    (EndStatus::Failed, Some(Code::TurnDeclined))
+                );
+                let want = "The agent stopped, because a permission was declined.";
+                assert_eq!(end.message.as_deref(), Some(want));
+            }
+            _ => assert_eq!(
+                (end.status, end.code),
+                (EndStatus::Completed, None),
+                "{agent}"
+            ),
+        }
+    }
+}
+
+#[tokio::test]
+async fn declining_chooses_by_kind_and_texts_may_be_ids() {
+    let world = World::like(&["--like", "gemini"]);
+    let acp = world.acp();
+    let plan = plan("r1", "!text-ids\n!write a.md words\n!say never");
+    let mut follow = begin(&acp, &plan).await;
+    let (_, ask) = question(&mut follow).await;
+    let fault = acp
+        .answer(&plan.run_ref(), &ask.id, Some("Maybe"))
+        .await
+        .unwrap_err();
+    assert_eq!(fault.code, Code::QuestionOptionNotOffered);
+    acp.answer(&plan.run_ref(), &ask.id, None).await.unwrap();
+    let (_, end) = rest(follow).await;
+    assert_eq!(end.unwrap().wrote, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_question_outlives_the_bridge_and_its_answer_reaches_the_same_agent() {
+    for ids in ["!sleep 0", "!text-ids"] {
+        let world = World::new();
+        let acp = world.acp();
+        let plan = plan("r1", &format!("{ids}\n!write a.md words\n!say after"));
+        let mut follow = begin(&acp, &plan).await;
+        let (before, ask) = question(&mut follow).await;
+        let host = world.host();
+        acp.stop().await;
+        drop((follow, acp));
+        // Another bridge, some time later: the question is where it was.
+        let acp = world.acp();
+        let last = before.len() as i64;
+        let follow = acp.follow(&plan.run_ref(), last).await.unwrap();
+        acp.answer(&plan.run_ref(), &ask.id, Some("Yes"))
+            .await
+            .unwrap();
+        let (after, end) = rest(follow).await;
+        in_order(&after, last + 1);
+        assert_eq!(world.host(), host);
+        let end = end.unwrap();
+        assert_eq!(
+            end,
+            completed("Done: the file has been written.after", &["a.md"])
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_question_asked_while_no_bridge_was_there_is_asked_by_the_next() {
+    let world = World::new();
+    let acp = world.acp();
+    let plan = plan("r1", "!say one\n!sleep 400\n!write a.md words");
+    let mut follow = begin(&acp, &plan).await;
+    assert_eq!(said(&mut follow).await, "one");
+    acp.stop().await;
+    drop((follow, acp));
+    let hosts = world.bare_hosts();
+    until("it waits for an answer", async || {
+        let hello = hosts.inspect(plan.session.as_str()).await;
+        hello.is_ok_and(|h| h.waiting == 1)
+    })
+    .await;
+    let acp = world.acp();
+    let mut follow = acp.follow(&plan.run_ref(), 1).await.unwrap();
+    let (before, ask) = question(&mut follow).await;
+    in_order(&before, 2);
+    acp.answer(&plan.run_ref(), &ask.id, Some("Yes"))
+        .await
+        .unwrap();
+    let (_, end) = rest(follow).await;
+    assert_eq!(end.unwrap().status, EndStatus::Completed);
+}

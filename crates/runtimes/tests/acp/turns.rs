@@ -1,0 +1,163 @@
+//! Turns that go as they should.
+
+use pretty_assertions::assert_eq;
+use threadline_contract::{OmitReason, Step, StepState};
+use threadline_runtimes::{EndStatus, Runtime as _, Update};
+
+use crate::world::*;
+
+fn step(id: &str, title: &str, tool: &str, state: StepState, detail: Option<&str>) -> Update {
+    Update::Step(Step {
+        step_id: id.into(),
+        title: title.into(),
+        tool: Some(tool.into()),
+        state,
+        detail: detail.map(str::to_owned),
+        duration_ms: (state != StepState::Running).then_some(0),
+    })
+}
+
+#[tokio::test]
+async fn a_turn_speaks_writes_and_delivers() {
+    let world = World::new();
+    let acp = world.acp();
+    let plan = plan("r1", "!say Hello there\n!put notes/a.md one\n!say Done");
+    let (seen, end) = finish(&acp, &plan).await;
+    let want = vec![
+        Update::Text("Hello ".into()),
+        Update::Text("there".into()),
+        step(
+            "put-notes/a.md",
+            "Write notes/a.md",
+            "edit",
+            StepState::Running,
+            None,
+        ),
+        step(
+            "put-notes/a.md",
+            "Write notes/a.md",
+            "edit",
+            StepState::Done,
+            None,
+        ),
+        Update::Text("\n\nDone".into()),
+    ];
+    assert_eq!(seen, want);
+    assert_eq!(end, completed("Hello there\n\nDone", &["notes/a.md"]));
+    let (delivered, manifest) = files(&acp, &plan, &end).await;
+    assert_eq!(delivered, [("notes/a.md".into(), "one\n".into())].into());
+    assert_eq!(manifest.omitted, vec![]);
+    // The agent stays for the next turn, and nobody is attached to it.
+    let hosts = world.bare_hosts();
+    let hello = hosts.inspect(plan.session.as_str()).await.unwrap();
+    assert_eq!((hello.open_turns, hello.waiting), (0, 0));
+    acp.forget(&plan.session, std::slice::from_ref(&plan.run))
+        .await
+        .unwrap();
+    assert_eq!(world.standing(&plan).await, "absent");
+}
+
+#[tokio::test]
+async fn plans_noise_and_what_we_never_offered() {
+    let world = World::like(&["--like", "codex"]);
+    let acp = world.acp();
+    let plan = plan(
+        "r1",
+        "!noise\n!plan\n!request fs/read_text_file\n!request terminal/create\n!request _x/y",
+    );
+    let (seen, end) = finish(&acp, &plan).await;
+    let planned = |detail: &str, done: u8| {
+        let state = match done {
+            2 => StepState::Done,
+            _ => StepState::Running,
+        };
+        Update::Step(Step {
+            step_id: "plan".into(),
+            title: format!("Plan: {done} of 2 done"),
+            tool: Some("plan".into()),
+            state,
+            detail: Some(detail.into()),
+            duration_ms: None,
+        })
+    };
+    let want = vec![
+        planned("[ ] Look\n[ ] Write", 0),
+        planned("[x] Look\n[>] Write", 1),
+        planned("[x] Look\n[x] Write", 2),
+        Update::Text("fs/read_text_file -32601".into()),
+        Update::Text("terminal/create -32601".into()),
+        Update::Text("_x/y -32601".into()),
+    ];
+    assert_eq!(seen, want);
+    assert_eq!(end.status, EndStatus::Completed);
+}
+
+#[tokio::test]
+async fn the_agent_sees_the_environment_that_is_allowed_and_no_more() {
+    let mut world = World::new();
+    let env = &mut world.config.agent.env;
+    env.insert("MINE".into(), "given".into());
+    // Cargo sets it for every test, and nobody allowed it.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let (seen, _) = finish(
+        &world.acp(),
+        &plan("r1", "!env MINE\n!env CARGO_MANIFEST_DIR"),
+    )
+    .await;
+    assert_eq!(texts(&seen), "given(unset)");
+}
+
+#[tokio::test]
+async fn in_a_folder_of_the_users_only_what_tool_calls_name_comes_home() {
+    let world = World::like(&["--like", "hermes"]);
+    let acp = world.acp();
+    let own = world.own_folder();
+    std::fs::write(own.join("old.md"), "old").unwrap();
+    let mut plan = plan(
+        "r1",
+        "!put named.md a\n!shell silent.md b\n!shell ../out.md c",
+    );
+    plan.working_directory = Some(own.clone());
+    let (_, end) = finish(&acp, &plan).await;
+    assert_eq!(end.wrote, ["named.md"]);
+    let (delivered, manifest) = files(&acp, &plan, &end).await;
+    assert_eq!(delivered, [("named.md".into(), "a\n".into())].into());
+    let omitted: Vec<(&str, OmitReason)> = manifest
+        .omitted
+        .iter()
+        .map(|o| (o.path.as_str(), o.reason))
+        .collect();
+    assert_eq!(omitted, [("silent.md", OmitReason::OutsideScope)]);
+    assert_eq!(world.host().folder, own);
+    assert!(world.path().join("out.md").exists());
+}
+
+#[tokio::test]
+async fn what_lies_in_the_scope_or_outside_is_told_apart() {
+    let world = World::new();
+    let acp = world.acp();
+    let mut plan = plan("r1", "");
+    let scope = acp.prepare(&plan).await.unwrap().artifact_directory;
+    let far = world.path().join("far.md");
+    plan.prompt = format!("!put {}/in.md a\n!put {} b", scope.display(), far.display());
+    let (_, end) = finish(&acp, &plan).await;
+    assert_eq!(end.wrote, [far.to_str().unwrap()]);
+    let (delivered, manifest) = files(&acp, &plan, &end).await;
+    assert_eq!(delivered, [("in.md".into(), "a\n".into())].into());
+    let omitted: Vec<(&str, OmitReason)> = manifest
+        .omitted
+        .iter()
+        .map(|o| (o.path.as_str(), o.reason))
+        .collect();
+    assert_eq!(omitted, [(far.to_str().unwrap(), OmitReason::OutsideScope)]);
+}
+
+#[tokio::test]
+async fn costs_are_those_of_the_turn() {
+    let world = World::new();
+    let acp = world.acp();
+    let (_, end) = finish(&acp, &plan("r1", "!cost 0.25")).await;
+    assert_eq!(end.usage.and_then(|u| u.cost_usd), Some(0.25));
+    let (_, end) = finish(&acp, &plan("r2", "!cost 0.75")).await;
+    assert_eq!(end.usage.and_then(|u| u.cost_usd), Some(0.5));
+}
