@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long it may take to be ready while builds use the machine.
-const READY: Duration = Duration::from_secs(120);
+const READY: Duration = Duration::from_secs(180);
 /// How long it may take to end; with runs under way it waits for them much longer.
 const END: Duration = Duration::from_secs(30);
 
@@ -33,18 +33,12 @@ pub struct Options {
     pub config: Value,
 }
 
-/// A gateway, ended with all its processes when this is dropped, unless it is another's.
+/// A gateway, ended with all its processes when this is dropped.
 pub struct Gateway {
     port: u16,
     token: String,
     model: String,
-    work: PathBuf,
-    own: Option<Own>,
-}
-
-struct Own {
-    /// Held for its end.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     process: Option<Child>,
     node: Peer,
     openclaw: Peer,
@@ -58,56 +52,28 @@ impl Gateway {
             .prefix("threadline-gateway-")
             .tempdir()
             .expect("a temporary folder");
-        let work = folder.path().to_owned();
+        let work = folder.path();
         let port = free_port();
         let token = format!("tok-{}", work.display()).replace('/', "-");
-        let config = config::text(&work, port, &token, options);
+        let config = config::text(work, port, &token, options);
         fs::write(work.join("openclaw.json"), config).expect("its configuration");
-        let own = Own {
-            _folder: folder,
-            process: None,
-            node,
-            openclaw,
-        };
         let mut gateway = Self {
             port,
             token,
             model: options.model.clone(),
-            work,
-            own: Some(own),
+            folder,
+            process: None,
+            node,
+            openclaw,
         };
         gateway.resume().await;
         Some(gateway)
     }
 
-    /// The gateway that `./dev test` started for all tests, else one of its own.
-    ///
-    /// Nobody may stop a shared one, so tests that do take [`Gateway::start`].
-    pub async fn shared(options: &Options) -> Option<Self> {
-        let Some(file) = std::env::var_os("THREADLINE_TEST_GATEWAY") else {
-            return Self::start(options).await;
-        };
-        let begun = Instant::now();
-        loop {
-            let text = fs::read_to_string(&file).unwrap_or_default();
-            if let Ok(told) = serde_json::from_str::<Value>(&text) {
-                return Some(Self {
-                    port: told["port"].as_u64().expect("a port") as u16,
-                    token: told["token"].as_str().expect("a token").to_owned(),
-                    model: told["model"].as_str().expect("a model").to_owned(),
-                    work: told["folder"].as_str().expect("a folder").into(),
-                    own: None,
-                });
-            }
-            assert!(begun.elapsed() < READY, "the shared gateway is not ready");
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    }
-
-    /// What [`Gateway::shared`] reads.
+    /// Where it is, for whoever runs in another process.
     pub fn told(&self) -> Value {
         json!({
-            "port": self.port, "token": self.token, "model": self.model, "folder": self.work,
+            "port": self.port, "token": self.token, "model": self.model, "folder": self.folder(),
             "url": self.url(),
         })
     }
@@ -134,25 +100,24 @@ impl Gateway {
 
     /// The folder of everything it has: `openclaw.json`, `state`, `home`, `tmp`, `log`.
     pub fn folder(&self) -> &Path {
-        &self.work
+        self.folder.path()
     }
 
     /// The workspace that its agents share.
     pub fn workspace(&self) -> PathBuf {
-        self.work.join("workspace")
+        self.folder().join("workspace")
     }
 
     /// What it wrote to its output and its log file.
     pub fn log(&self) -> String {
-        let read = |name: &str| fs::read_to_string(self.work.join("log").join(name));
+        let read = |name: &str| fs::read_to_string(self.folder().join("log").join(name));
         let texts = ["gateway.out", "openclaw.log"].map(|name| read(name).unwrap_or_default());
         texts.concat()
     }
 
     /// Its process.
     pub fn pid(&self) -> u32 {
-        let process = self.own.as_ref().and_then(|own| own.process.as_ref());
-        process.expect("a gateway of our own that runs").id()
+        self.process.as_ref().expect("a gateway that runs").id()
     }
 
     /// `openclaw ARGUMENTS` for this gateway.
@@ -160,30 +125,29 @@ impl Gateway {
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Command {
-        let own = self.own.as_ref().expect("a gateway of our own");
         // The gateway ends with whoever started it, even when that was killed.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]);
-        command.arg(own.node.commands().join("node"));
-        command.arg(own.openclaw.package("openclaw/openclaw.mjs"));
+        command.arg(self.node.commands().join("node"));
+        command.arg(self.openclaw.package("openclaw/openclaw.mjs"));
         command.args(arguments).env_clear();
-        command.env("PATH", peers::path(&[&own.node]));
-        for (name, value) in config::variables(&self.work) {
+        command.env("PATH", peers::path(&[&self.node]));
+        for (name, value) in config::variables(self.folder()) {
             command.env(name, value);
         }
-        command.current_dir(&self.work).stdin(Stdio::null());
+        command.current_dir(self.folder()).stdin(Stdio::null());
         command
     }
 
     /// Starts it again where it was.
     pub async fn resume(&mut self) {
         for folder in ["home", "state", "tmp", "workspace", "log"] {
-            fs::create_dir_all(self.work.join(folder)).expect("its folders");
+            fs::create_dir_all(self.folder().join(folder)).expect("its folders");
         }
         let log = fs::File::options()
             .create(true)
             .append(true)
-            .open(self.work.join("log/gateway.out"))
+            .open(self.folder().join("log/gateway.out"))
             .expect("its log");
         let port = self.port.to_string();
         let process = self
@@ -192,7 +156,7 @@ impl Gateway {
             .stderr(log)
             .spawn()
             .expect("the gateway starts");
-        self.own.as_mut().expect("a gateway of our own").process = Some(process);
+        self.process = Some(process);
         self.ready().await;
     }
 
@@ -206,8 +170,7 @@ impl Gateway {
             if asked.is_ok_and(|answer| answer.status().is_success()) {
                 return;
             }
-            let process = self.own.as_mut().and_then(|own| own.process.as_mut());
-            if let Some(Ok(Some(status))) = process.map(Child::try_wait) {
+            if let Some(Ok(Some(status))) = self.process.as_mut().map(Child::try_wait) {
                 panic!("the gateway ended with {status}:\n{}", self.log());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -220,8 +183,7 @@ impl Gateway {
         self.signal(Signal::TERM);
         let begun = Instant::now();
         while begun.elapsed() < END {
-            let process = self.own.as_mut().and_then(|own| own.process.as_mut());
-            if !matches!(process.map(Child::try_wait), Some(Ok(None))) {
+            if !matches!(self.process.as_mut().map(Child::try_wait), Some(Ok(None))) {
                 self.kill();
                 return true;
             }
@@ -240,7 +202,7 @@ impl Gateway {
 
     /// Ends it without a word, as a crash would, with the processes that it started.
     pub fn kill(&mut self) {
-        let Some(mut process) = self.own.as_mut().and_then(|own| own.process.take()) else {
+        let Some(mut process) = self.process.take() else {
             return;
         };
         let children = procs::descendants(process.id());

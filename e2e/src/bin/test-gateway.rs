@@ -1,7 +1,7 @@
 //! A real gateway with the scripted model behind it, for as long as this program runs.
 //!
-//! `test-gateway FILE [PLUGIN-FOLDER..]`: writes where it is, once it is ready, into FILE (see
-//! `THREADLINE_TEST_GATEWAY`). `TEST_GATEWAY_CONFIG` (JSON) is laid over the gateway's configuration.
+//! `test-gateway FILE [PLUGIN-FOLDER..]`: writes where it is, once it is ready, into FILE, which the
+//! plugin's tests read (`THREADLINE_TEST_GATEWAY`). `TEST_GATEWAY_CONFIG` (JSON) is laid over the gateway's configuration.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! Real agents, offline, with the scripted model.
+//! Real agents, offline, with the scripted model; and a scripted agent where the rate of its words counts.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,3 +6,6 @@
 )]
 
 mod alone;
+mod bridge;
+mod kill;
+mod scripted;
