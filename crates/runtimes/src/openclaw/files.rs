@@ -133,7 +133,8 @@ struct TouchedFile {
 impl Files {
     /// Makes the run's folder on the gateway's host, and the mapping of its session.
     pub(super) async fn prepare(&self, plan: &TurnPlan) -> Result<Places, Fault> {
-        let conn = self.conn(RESTARTING).await?;
+        let conn = self.gateway.wait_for_work(NEVER, RESTARTING).await;
+        let conn = conn.map_err(unreachable)?;
         if !conn.hello().has(PREPARE) {
             return Err(Fault::new(Code::OpenClawPrepareFailed, NO_PLUGIN));
         }

@@ -5,6 +5,7 @@
 //! start of the gateway, so that no turn is ever executed twice.
 
 mod evidence;
+mod examine;
 mod files;
 mod follow;
 mod gateway;
@@ -27,6 +28,7 @@ use threadline_contract::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
+pub use self::examine::{Finding, Standing, examine};
 use self::{
     evidence::Ruling,
     files::Files,

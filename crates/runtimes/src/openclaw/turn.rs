@@ -95,7 +95,7 @@ impl Turns {
     /// is sent again only to the same start of the gateway, which knows its id, or when there is no
     /// trace of it.
     pub(super) async fn begin(&self, plan: &TurnPlan) -> Result<(), Fault> {
-        let conn = self.gateway.wait_up(NEVER, RESTARTING).await;
+        let conn = self.gateway.wait_for_work(NEVER, RESTARTING).await;
         let conn = conn.map_err(unreachable)?;
         let run = plan.run_ref();
         let mut note = match self.notes.read(&run).await? {

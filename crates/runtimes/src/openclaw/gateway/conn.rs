@@ -115,9 +115,14 @@ impl Conn {
         Duration::from_millis(then) + self.since.elapsed()
     }
 
-    /// It said that it is about to stop.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+    /// It is still there.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.closed.is_cancelled()
+    }
+
+    /// It is still there, and did not say that it is about to stop.
+    pub(crate) fn takes_work(&self) -> bool {
+        self.is_open() && !self.draining.load(Ordering::Relaxed)
     }
 
     /// Waits until the connection is gone.

@@ -135,11 +135,30 @@ impl Gateway {
         never: Duration,
         restarting: Duration,
     ) -> Result<Arc<Conn>, CallError> {
+        self.wait_for(Conn::is_open, never, restarting).await
+    }
+
+    /// The same, for new work: a gateway that is about to stop does not count.
+    pub(crate) async fn wait_for_work(
+        &self,
+        never: Duration,
+        restarting: Duration,
+    ) -> Result<Arc<Conn>, CallError> {
+        self.wait_for(Conn::takes_work, never, restarting).await
+    }
+
+    async fn wait_for(
+        &self,
+        fits: fn(&Conn) -> bool,
+        never: Duration,
+        restarting: Duration,
+    ) -> Result<Arc<Conn>, CallError> {
         let begun = Instant::now();
         let mut link = self.0.link.subscribe();
         loop {
             let (why, most) = match &*link.borrow_and_update() {
-                Link::Up(conn) if !conn.is_draining() => return Ok(Arc::clone(conn)),
+                Link::Up(conn) if fits(conn) => return Ok(Arc::clone(conn)),
+                // It is stopping, or just went: what comes next will be told.
                 Link::Up(_) => ("The OpenClaw gateway is stopping.".to_owned(), restarting),
                 Link::Refused(instruction) => return Err(CallError::Offline(instruction.clone())),
                 Link::New => ("The OpenClaw gateway does not answer.".to_owned(), never),

@@ -1,0 +1,216 @@
+//! Files by way of the plugin: what is true is taken, what cannot be is refused.
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use threadline_contract::{ArtifactPath, Code, EmptyReason, OmitReason, Omitted, Sha256};
+use threadline_runtimes::{End, EndStatus, Identity, Runtime as _, openclaw::OpenClaw};
+
+use super::script::{Do, Gateway, Scripted, hello, plan, prepared, session};
+
+const RUN: &str = "turn-1";
+const DIGEST: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+
+fn usual(method: &str, params: &Value, gateway: &mut Gateway) -> Do {
+    match method {
+        "connect" => Do::Ok(hello(gateway)),
+        "xworkmate.session.prepare" => Do::Ok(prepared(params["runId"].as_str().unwrap())),
+        "agent" => Do::Ok(json!({"runId": params["idempotencyKey"], "status": "accepted"})),
+        _ => Do::Ok(json!({})),
+    }
+}
+
+fn file(path: &str, scope: &str) -> Value {
+    json!({"relativePath": path, "label": path, "contentType": "text/plain", "sizeBytes": 3,
+           "sha256": DIGEST, "artifactScope": scope, "scopeKind": "task"})
+}
+
+async fn begun(gateway: &Scripted, folder: &std::path::Path) -> OpenClaw {
+    let runtime = gateway.runtime(folder, Some("t"));
+    let plan = plan(RUN, "x");
+    let places = runtime.prepare(&plan).await.unwrap();
+    runtime.start(&plan, &places).await.unwrap();
+    runtime
+}
+
+fn ended() -> End {
+    End {
+        status: EndStatus::Completed,
+        code: None,
+        message: None,
+        text: None,
+        usage: None,
+        wrote: vec!["reports/a.md".into()],
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_that_prepares_another_run_or_session_is_refused() {
+    for wrong in [
+        json!({"runId": "turn-2"}),
+        json!({"sessionKey": "agent:main:other"}),
+        json!({"artifactScope": "tasks/agent-main-other/turn-1"}),
+        json!({"artifactScope": "../../etc"}),
+        json!({"artifactScope": "/etc"}),
+    ] {
+        let told = wrong.clone();
+        let gateway = Scripted::start(move |method, params, gateway| match method {
+            "xworkmate.session.prepare" => {
+                let mut answer = prepared(RUN);
+                for (key, value) in told.as_object().unwrap() {
+                    answer[key] = value.clone();
+                }
+                Do::Ok(answer)
+            }
+            _ => usual(method, params, gateway),
+        })
+        .await;
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = gateway.runtime(folder.path(), Some("t"));
+        let refused = runtime.prepare(&plan(RUN, "x")).await.unwrap_err();
+        assert_eq!(refused.code, Code::OpenClawPrepareFailed, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_plugin_says_no_to_is_told_by_its_code() {
+    for (error, code) in [
+        (
+            json!({"code": "CONFLICT", "message": "mapped to another thread"}),
+            Code::Conflict,
+        ),
+        (
+            json!({"code": "INVALID_REQUEST", "message": "ENOENT"}),
+            Code::OpenClawPrepareFailed,
+        ),
+        (
+            json!({"code": "UNAVAILABLE", "message": "Error: broke"}),
+            Code::OpenClawPrepareFailed,
+        ),
+        (
+            json!({"code": "FORBIDDEN", "message": "missing scope", "details": {"code": "MISSING_SCOPE"}}),
+            Code::OpenClawPrepareFailed,
+        ),
+    ] {
+        let told = error.clone();
+        let gateway = Scripted::start(move |method, params, gateway| match method {
+            "xworkmate.session.prepare" => Do::No(told.clone()),
+            _ => usual(method, params, gateway),
+        })
+        .await;
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = gateway.runtime(folder.path(), Some("t"));
+        let refused = runtime.prepare(&plan(RUN, "x")).await.unwrap_err();
+        assert_eq!(refused.code, code, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn pages_add_up_and_what_is_not_this_runs_is_left() {
+    let own = "tasks/agent-main-draft-1/turn-1";
+    let gateway = Scripted::start(move |method, params, gateway| match method {
+        "sessions.files.list" => Do::Ok(json!({"files": []})),
+        "xworkmate.artifacts.list" if params["cursor"].is_null() => Do::Ok(json!({
+            "artifactScope": own, "nextCursor": "2",
+            "artifacts": [file("a.txt", own), file("theirs.txt", "tasks/agent-main-other/turn-9")],
+            "omitted": {"count": 1, "bytes": 3, "byReason": {"over_limit": 1}, "files": []},
+        })),
+        "xworkmate.artifacts.list" => Do::Ok(json!({
+            "artifactScope": own,
+            "artifacts": [file("b.txt", own), file("a.txt", own), file("../up.txt", own)],
+            "omitted": {"count": 3, "bytes": 0, "byReason": {"symlink": 3}, "files": [{"path": "l", "reason": "symlink"}]},
+        })),
+        _ => usual(method, params, gateway),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = begun(&gateway, folder.path()).await;
+    let manifest = runtime.collect(&plan(RUN, "x"), &ended()).await.unwrap();
+    let paths: Vec<_> = manifest.artifacts.iter().map(|a| a.path.as_str()).collect();
+    assert_eq!(paths, ["a.txt", "b.txt"]);
+    let left = |path: &str, reason| Omitted {
+        path: path.into(),
+        reason,
+    };
+    assert_eq!(
+        manifest.omitted,
+        [
+            left("theirs.txt", OmitReason::OutsideScope),
+            left("../up.txt", OmitReason::UnsafeName),
+            left("l", OmitReason::Symlink),
+            left("(and 2 more)", OmitReason::Symlink),
+        ]
+    );
+    assert_eq!(manifest.empty_reason, None);
+    let collected = gateway.look(|g| g.asked("xworkmate.artifacts.collect-and-snapshot"));
+    assert_eq!(collected[0]["writtenFiles"], json!(["reports/a.md"]));
+}
+
+/// The earlier plugin would list other threads' files in a shared folder: it is not told of one.
+#[tokio::test]
+async fn an_earlier_plugin_is_not_told_of_shared_folders() {
+    let peer = "tasks/agent_main_draft_1/turn-1";
+    let gateway = Scripted::start(move |method, params, gateway| match method {
+        "xworkmate.session.prepare" => {
+            let mut answer = prepared(RUN);
+            answer["artifactScope"] = json!(peer);
+            Do::Ok(answer)
+        }
+        "xworkmate.artifacts.list" => Do::Ok(json!({"artifactScope": peer, "artifacts": []})),
+        _ => usual(method, params, gateway),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    let mut plan = plan(RUN, "x");
+    plan.expected_dirs = vec!["reports/".into()];
+    let places = runtime.prepare(&plan).await.unwrap();
+    runtime.start(&plan, &places).await.unwrap();
+    let manifest = runtime.collect(&plan, &ended()).await.unwrap();
+    assert_eq!(manifest.empty_reason, Some(EmptyReason::ScopeEmpty));
+    let asked = gateway.look(|g| {
+        let mut all = g.asked("xworkmate.session.prepare");
+        all.extend(g.asked("xworkmate.artifacts.list"));
+        all
+    });
+    assert_eq!(asked.len(), 2);
+    for params in asked {
+        assert_eq!(params["expectedArtifactDirs"], json!([]), "{params}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_are_those_that_were_listed_or_nothing() {
+    let gateway = Scripted::start(|method, params, gateway| match method {
+        "xworkmate.artifacts.read" => {
+            let mut artifact = file(params["relativePath"].as_str().unwrap(), "s");
+            let whole = b"foo";
+            let from = params["offset"].as_u64().unwrap() as usize;
+            let to = (from + params["length"].as_u64().unwrap() as usize).min(3);
+            use base64::Engine as _;
+            let content = base64::engine::general_purpose::STANDARD.encode(&whole[from..to]);
+            artifact["content"] = json!(content);
+            if artifact["relativePath"] == "changed.txt" {
+                artifact["sha256"] = json!("0".repeat(64));
+            }
+            Do::Ok(json!({"artifacts": [artifact], "offset": from}))
+        }
+        _ => usual(method, params, gateway),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = begun(&gateway, folder.path()).await;
+    let identity = |path: &str| Identity {
+        session: session(),
+        run: plan(RUN, "").run,
+        path: ArtifactPath::new(path).unwrap(),
+        size: 3,
+        sha256: Sha256::from_hex(DIGEST).unwrap(),
+    };
+    let body = runtime.open(&identity("a.txt")).await.unwrap();
+    assert_eq!(body.artifact.content_type, "text/plain");
+    assert_eq!(body.reader.read_at(0, 10).await.unwrap(), "foo");
+    assert_eq!(body.reader.read_at(1, 1).await.unwrap(), "o");
+    assert_eq!(body.reader.read_at(3, 10).await.unwrap(), "");
+    let changed = runtime.open(&identity("changed.txt")).await.err().unwrap();
+    assert_eq!(changed.code, Code::ArtifactChanged);
+}

@@ -1,0 +1,179 @@
+//! Getting in, staying in, and coming back.
+
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use pretty_assertions::assert_eq;
+use ring::signature::{ED25519, UnparsedPublicKey};
+use serde_json::json;
+use threadline_contract::Code;
+use threadline_runtimes::Runtime as _;
+
+use super::script::{Do, Scripted, hello, plan, prepared, until};
+
+#[tokio::test]
+async fn it_says_who_it_is_wants_no_more_than_it_needs_and_proves_it() {
+    let gateway = Scripted::start(|method, _, gateway| match method {
+        "connect" => Do::Ok(hello(gateway)),
+        _ => Do::Ok(json!({})),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("the-token"));
+    let found = runtime.probe().await;
+    assert!(found.available, "{}", found.status);
+    assert_eq!(
+        found.status,
+        format!("OpenClaw 2026.9.6 at {}", gateway.url)
+    );
+    let (origins, mut said) = gateway.look(|g| (g.origins.clone(), g.connects[0].1.clone()));
+    assert_eq!(origins, [None]);
+    let device = said["device"].take();
+    assert_eq!(
+        said,
+        json!({
+            "minProtocol": 4, "maxProtocol": 4, "role": "operator",
+            "client": {"id": "gateway-client", "mode": "backend", "displayName": "Threadline",
+                       "version": "0.0.1", "platform": std::env::consts::OS},
+            "scopes": ["operator.read", "operator.write"],
+            "caps": ["tool-events"],
+            "auth": {"token": "the-token"},
+            "device": null,
+            "userAgent": "threadline/0.0.1",
+        })
+    );
+    let public = BASE64
+        .decode(device["publicKey"].as_str().unwrap())
+        .unwrap();
+    let signed = format!(
+        "v3|{}|gateway-client|backend|operator|operator.read,operator.write|1700000000000|the-token|nonce-1|{}|",
+        device["id"].as_str().unwrap(),
+        std::env::consts::OS,
+    );
+    let signature = BASE64
+        .decode(device["signature"].as_str().unwrap())
+        .unwrap();
+    UnparsedPublicKey::new(&ED25519, &public)
+        .verify(signed.as_bytes(), &signature)
+        .unwrap();
+    runtime.stop().await;
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_tried_once_until_somebody_wants_something() {
+    let gateway = Scripted::start(|method, _, gateway| {
+        assert_eq!(method, "connect");
+        gateway.times("refuse");
+        Do::No(json!({"code": "INVALID_REQUEST", "message": "unauthorized",
+                      "details": {"code": "AUTH_TOKEN_MISMATCH"}}))
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("wrong"));
+    let found = runtime.probe().await;
+    assert!(!found.available);
+    assert!(
+        found.status.contains("gateway.auth.token"),
+        "{}",
+        found.status
+    );
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    runtime.probe().await;
+    assert_eq!(gateway.look(|g| g.connects.len()), 1);
+    let refused = runtime.prepare(&plan("turn-1", "x")).await.unwrap_err();
+    assert_eq!(refused.code, Code::ProviderUnavailable);
+    assert!(
+        refused.message.contains("gateway.auth.token"),
+        "{}",
+        refused.message
+    );
+    assert_eq!(gateway.look(|g| g.connects.len()), 2);
+}
+
+#[tokio::test]
+async fn the_token_that_the_gateway_gave_this_machine_outlives_the_operators() {
+    let gateway = Scripted::start(|method, params, gateway| {
+        if method != "connect" {
+            return Do::Ok(json!({}));
+        }
+        gateway.device_token = Some("for-this-machine".into());
+        match (
+            params["auth"]["token"].as_str(),
+            params["auth"]["deviceToken"].as_str(),
+        ) {
+            (Some("good"), _) | (_, Some("for-this-machine")) => Do::Ok(hello(gateway)),
+            _ => Do::No(json!({"code": "INVALID_REQUEST", "message": "no",
+                "details": {"code": "AUTH_TOKEN_MISMATCH", "canRetryWithDeviceToken": true}})),
+        }
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    for token in [Some("good"), Some("old"), None] {
+        let runtime = gateway.runtime(folder.path(), token);
+        assert!(runtime.probe().await.available, "{token:?}");
+        runtime.stop().await;
+    }
+    let ids: Vec<_> = gateway.look(|g| {
+        let connects = g.connects.iter();
+        connects.map(|(_, c)| c["device"]["id"].clone()).collect()
+    });
+    assert_eq!(ids.len(), 4);
+    assert!(ids.iter().all(|id| *id == ids[0]), "one machine: {ids:?}");
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_starting_is_tried_again_and_one_that_went_away_is_back_within_a_second()
+{
+    let gateway = Scripted::start(|method, _, gateway| match method {
+        "connect" if gateway.times("connect") <= 2 => Do::No(json!({
+            "code": "UNAVAILABLE", "message": "starting", "retryable": true, "retryAfterMs": 50,
+            "details": {"reason": "startup-sidecars"},
+        })),
+        "connect" => Do::Ok(hello(gateway)),
+        // The first question of the third and fourth connection breaks it.
+        "config.get" if gateway.times("config.get") <= 2 => Do::Drop,
+        _ => Do::Ok(json!({})),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    until(|| gateway.look(|g| g.connects.len()) >= 5).await;
+    let at: Vec<_> = gateway.look(|g| g.connects.iter().map(|(at, _)| *at).collect());
+    for pair in at[2..].windows(2) {
+        let apart = pair[1].duration_since(pair[0]);
+        assert!(apart <= Duration::from_millis(1300), "{apart:?}");
+    }
+    until(|| gateway.look(|g| g.asked("config.get").len()) == 3).await;
+    drop(runtime);
+}
+
+#[tokio::test]
+async fn a_silent_gateway_counts_as_gone() {
+    let gateway = Scripted::start(|method, _, gateway| {
+        gateway.tick_ms = 150;
+        match method {
+            "connect" => Do::Ok(hello(gateway)),
+            _ => Do::Ok(json!({})),
+        }
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    until(|| gateway.look(|g| g.connects.len()) >= 3).await;
+    drop(runtime);
+}
+
+#[tokio::test]
+async fn the_lane_is_what_both_sides_allow() {
+    let gateway = Scripted::start(|method, params, gateway| match method {
+        "connect" => Do::Ok(hello(gateway)),
+        "config.get" => Do::Ok(json!({"config": {"agents": {"defaults": {"maxConcurrent": 3}}}})),
+        "xworkmate.session.prepare" => Do::Ok(prepared(params["runId"].as_str().unwrap())),
+        _ => Do::Ok(json!({})),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    until(|| runtime.lane().max_active == 3).await;
+    assert_eq!(runtime.lane().max_queued, 20);
+}
