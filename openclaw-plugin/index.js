@@ -1,8 +1,6 @@
 // The plugin as the gateway loads it: it puts the parts together and registers what there is.
 
 import { randomUUID } from "node:crypto";
-import { dirname } from "node:path";
-import { fileURLToPath } from "node:url";
 
 import { PLUGIN_ID } from "./src/keys.js";
 import { MAPPING } from "./src/mapping.js";
@@ -18,7 +16,6 @@ import { object } from "./src/read.js";
 import { program } from "./src/program.js";
 
 const VERSION = "0.1.0";
-const ROOT = dirname(fileURLToPath(import.meta.url));
 const SHARED = Symbol.for(`${PLUGIN_ID}/${VERSION}`);
 
 /** @typedef {import("./src/methods.js").Parts & { api: import("./src/host.js").Api, sidecar: Sidecar }} Shared */
@@ -38,7 +35,9 @@ function shared(api) {
   }
   const config = () => object(parts.api.pluginConfig);
   const runtime = () => parts.api.runtime;
-  const launch = () => program({ config: config(), root: ROOT, stateDir: runtime().state.resolveStateDir(), env: process.env });
+  // The gateway may run a copy of these files; what lies beside them is in the folder it was given.
+  const root = () => parts.api.rootDir ?? import.meta.dirname;
+  const launch = () => program({ config: config(), root: root(), stateDir: runtime().state.resolveStateDir(), env: process.env });
   const log = {
     info: (/** @type {string} */ message) => parts.api.logger.info(message),
     warn: (/** @type {string} */ message) => parts.api.logger.warn(message),
