@@ -93,6 +93,7 @@ impl Exit {
             | C::MethodNotFound
             | C::MethodNotAllowed
             | C::BodyTooLarge
+            | C::UpgradeRequired
             | C::RoutingRequired
             | C::RoutingFailed
             | C::ProviderNotFound
@@ -121,6 +122,7 @@ impl Exit {
             | C::ContinuationUnavailable
             | C::GatewayBusy
             | C::RuntimeBusy
+            | C::RateLimited
             | C::QuestionAlreadyClosed
             | C::RequestCancelled
             | C::QueueFull

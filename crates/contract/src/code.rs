@@ -60,6 +60,8 @@ codes! {
     MethodNotFound "METHOD_NOT_FOUND" Bridge -32601 404 "There is no such method. `acp.capabilities` lists what there is.";
     MethodNotAllowed "METHOD_NOT_ALLOWED" Bridge -32600 405 "Use the HTTP method that the sentence names.";
     BodyTooLarge "BODY_TOO_LARGE" Bridge -32600 413 "The body is over the limit. Send large inputs as files the runtime can reach.";
+    UpgradeRequired "UPGRADE_REQUIRED" Bridge -32600 426 "This address speaks WebSocket, version 13. Use a client that does, or POST to /acp/rpc.";
+    RateLimited "RATE_LIMITED" Bridge -32005 429 "That is more than one caller may ask for at once. Wait as long as `retryAfter` says, or for an open request to end.";
     NotFound "NOT_FOUND" Bridge -32004 404 "There is nothing at this address.";
     Unauthorized "UNAUTHORIZED" Bridge -32001 401 "Send the token: `Authorization: Bearer …`. The token file lies in the data folder.";
     OriginNotAllowed "ORIGIN_NOT_ALLOWED" Bridge -32003 403 "A page of another origin may not call this server. Add it to `server.allowed_origins` and use a bearer token.";

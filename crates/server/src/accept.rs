@@ -6,22 +6,21 @@ use std::{io, time::Duration};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::Door;
 
 /// How long connections may take to finish once the server stops.
 const DRAIN: Duration = Duration::from_secs(10);
-/// How long a client may take to send its request's head.
-const HEAD: Duration = Duration::from_secs(30);
 /// The least that hyper takes; its default grows to 400 KiB.
 const BUFFER: usize = 8 << 10;
 
 /// Serves until `stop`, then lets open requests finish. Given its socket and its stop signal, so
 /// that tests need to guess neither.
 pub async fn serve(listener: TcpListener, door: Door, stop: CancellationToken) {
-    let connections = TaskTracker::new();
+    // Those that became WebSockets are counted too.
+    let connections = door.connections().clone();
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((socket, _)) => {
@@ -56,8 +55,9 @@ async fn connection(socket: TcpStream, door: Door, stop: CancellationToken) {
     let connection = http1::Builder::new()
         .max_buf_size(BUFFER)
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(socket), door);
+        .header_read_timeout(door.limits().head)
+        .serve_connection(TokioIo::new(socket), door)
+        .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let result = tokio::select! {
         result = connection.as_mut() => result,

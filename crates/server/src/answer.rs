@@ -58,9 +58,14 @@ pub(crate) fn json(value: &impl Serialize) -> Response {
 
 /// A success envelope around a result that is text already.
 pub(crate) fn success(id: Option<&rpc::Id>, result: &RawValue) -> Response {
-    let id = serde_json::to_string(&id).unwrap_or_else(|_| "null".to_owned());
-    let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+    let body = success_text(id, result);
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// The same, as its text.
+pub(crate) fn success_text(id: Option<&rpc::Id>, result: &RawValue) -> String {
+    let id = serde_json::to_string(&id).unwrap_or_else(|_| "null".to_owned());
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// Paths of older bridges that are not for apps.

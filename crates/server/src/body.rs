@@ -1,6 +1,9 @@
 //! From an HTTP request to a JSON-RPC request, for every door that takes one.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use axum::{
     BoxError,
@@ -21,11 +24,28 @@ use crate::{Refusal, answer::refused};
 /// Bytes that a request body may have: 25 MiB of attachments in base64, and room.
 pub const BODY_BYTES: usize = 40 << 20;
 /// A body from this size on counts as large.
-const LARGE: usize = 1 << 20;
+pub(crate) const LARGE: usize = 1 << 20;
 /// How long a body may take.
-const BODY_TIME: Duration = Duration::from_secs(120);
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(120);
 /// Large bodies are read a few at a time, so that many at once cannot take all memory.
-static LARGE_BODIES: Semaphore = Semaphore::const_new(3);
+static LARGE_BODIES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(3)));
+
+/// The places for large bodies, for other doors that read some.
+pub(crate) fn large_bodies() -> Arc<Semaphore> {
+    LARGE_BODIES.clone()
+}
+
+/// What is said about a body over the limit.
+pub(crate) fn too_large() -> Fault {
+    Fault::new(
+        Code::BodyTooLarge,
+        format!(
+            "The body has more than {} MiB. {}",
+            BODY_BYTES >> 20,
+            Code::BodyTooLarge.advice()
+        ),
+    )
+}
 
 /// Reads a request, or gives the answer that refuses it: with the HTTP status of what is wrong with
 /// the envelope, and under the request's id where that could be read.
@@ -55,16 +75,6 @@ where
     let length = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-    let too_large = || {
-        Fault::new(
-            Code::BodyTooLarge,
-            format!(
-                "The body has more than {} MiB. {}",
-                BODY_BYTES >> 20,
-                Code::BodyTooLarge.advice()
-            ),
-        )
-    };
     if length.is_some_and(|l| l > BODY_BYTES as u64) {
         return Err(too_large());
     }

@@ -1,7 +1,7 @@
 //! What a connection meets: a count of who is there, then the gate, then the one public entry or
 //! the other routes.
 //!
-//! `/acp/rpc` does not go through the router. Every app calls it at every turn, and the router's
+//! `/acp/rpc` and `/acp` do not go through the router. Every app calls it at every turn, and the router's
 //! layers would cost more than the rest of a small request.
 
 use std::{
@@ -21,11 +21,15 @@ use hyper::{
 };
 use hyper_util::service::TowerToHyperService;
 use threadline_contract::{Code, Fault};
+use tokio_util::task::TaskTracker;
+use tracing::debug;
 
 use crate::{
-    Bridge, Gate, Refusal,
+    Bridge, Gate, Limits, Refusal,
     activity::{Activity, Open},
-    rpc,
+    gate::TokenHash,
+    peer::Peer,
+    rpc, ws,
 };
 
 /// The one public entry.
@@ -40,17 +44,42 @@ struct Inner {
     bridge: Bridge,
     routes: TowerToHyperService<Router>,
     activity: Activity,
+    limits: Limits,
+    connections: TaskTracker,
 }
 
 impl Door {
-    /// `routes` answers every path but `/acp/rpc` and has its own gate laid over it.
+    /// `routes` answers every path but `/acp/rpc` and `/acp`, and has its own gate laid over it.
     pub fn new(gate: Gate, bridge: Bridge, routes: Router, activity: Activity) -> Self {
+        Self::with(gate, bridge, routes, activity, Limits::default())
+    }
+
+    /// The same, with limits of its own.
+    pub fn with(
+        gate: Gate,
+        bridge: Bridge,
+        routes: Router,
+        activity: Activity,
+        limits: Limits,
+    ) -> Self {
         Self(Arc::new(Inner {
             gate,
             bridge,
             routes: TowerToHyperService::new(routes),
             activity,
+            limits,
+            connections: TaskTracker::new(),
         }))
+    }
+
+    /// Everything that is connected.
+    pub(crate) fn connections(&self) -> &TaskTracker {
+        &self.0.connections
+    }
+
+    /// What connections are held to.
+    pub(crate) fn limits(&self) -> Limits {
+        self.0.limits
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
@@ -60,7 +89,9 @@ impl Door {
             routes,
             ..
         } = &*self.0;
-        if request.uri().path() != ENTRY {
+        let path = request.uri().path();
+        let socket = path == ws::PATH;
+        if path != ENTRY && !socket {
             let Ok(response) = routes.call(request.map(Body::new)).await;
             return response;
         }
@@ -71,13 +102,40 @@ impl Door {
             Ok(pass) => pass,
             Err(answer) => return answer,
         };
-        let response = match &pass.caller {
-            Some(caller) => rpc::handle(bridge, caller, request).await,
-            None => {
+        let response = match (&pass.caller, pass.token) {
+            (Some(_), Some(token)) if socket => self.open_socket(token, request),
+            (Some(caller), _) => rpc::handle(bridge, caller, request).await,
+            (None, _) => {
                 Refusal(Fault::new(Code::Unauthorized, Code::Unauthorized.advice())).into_response()
             }
         };
         pass.marked(response)
+    }
+
+    /// Makes a WebSocket of a connection. It counts as an open request for as long as it lives.
+    fn open_socket(&self, token: TokenHash, request: Request<Incoming>) -> Response<Body> {
+        let answer = match ws::handshake(&request) {
+            Ok(answer) => answer,
+            Err(refusal) => return *refusal,
+        };
+        let Inner {
+            gate,
+            bridge,
+            activity,
+            limits,
+            connections,
+            ..
+        } = &*self.0;
+        let (open, limits, stop) = (activity.open(), *limits, bridge.stop.clone());
+        let (peer, queue) = Peer::new(bridge.clone(), gate.clone(), token, ws::PATH);
+        connections.spawn(async move {
+            match hyper::upgrade::on(request).await {
+                Ok(upgraded) => ws::speak(upgraded, peer, queue, limits, stop).await,
+                Err(e) => debug!(error = %e, "A connection did not become a WebSocket"),
+            }
+            drop(open);
+        });
+        answer
     }
 }
 

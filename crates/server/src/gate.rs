@@ -29,6 +29,9 @@ const REMEMBERED: Duration = Duration::from_secs(5);
 /// Tokens remembered at most.
 const REMEMBERED_MOST: usize = 1024;
 
+/// A token as the records hold it.
+pub(crate) type TokenHash = [u8; 32];
+
 /// What the operator decided about callers.
 #[derive(Clone, Debug, Default)]
 pub struct GateConfig {
@@ -51,7 +54,7 @@ pub struct Gate(Arc<Inner>);
 struct Inner {
     config: GateConfig,
     engine: Engine,
-    remembered: RwLock<HashMap<[u8; 32], (Instant, Caller)>>,
+    remembered: RwLock<HashMap<TokenHash, (Instant, Caller)>>,
 }
 
 impl Gate {
@@ -99,13 +102,17 @@ impl Gate {
         };
         let mut pass = Pass {
             caller: None,
+            token: None,
             cross,
         };
         if *method == Method::OPTIONS && pass.cross.is_some() {
             return Err(pass.marked(StatusCode::NO_CONTENT.into_response()));
         }
         match self.caller(headers, method, &origin).await {
-            Ok(caller) => pass.caller = Some(caller),
+            Ok((caller, token)) => {
+                pass.caller = Some(caller);
+                pass.token = Some(token);
+            }
             Err(_) if self.is_open(uri.path()) => {}
             Err(fault) => return Err(pass.marked(Refusal(fault).into_response())),
         }
@@ -204,8 +211,7 @@ impl Gate {
         headers: &HeaderMap,
         method: &Method,
         origin: &Origin,
-    ) -> Result<Caller, Fault> {
-        let refused = || Fault::new(Code::Unauthorized, Code::Unauthorized.advice());
+    ) -> Result<(Caller, TokenHash), Fault> {
         let token = match headers.get(header::AUTHORIZATION) {
             Some(value) => bearer(value).ok_or_else(refused)?,
             None if cookie_counts(headers, method, origin) => {
@@ -213,15 +219,21 @@ impl Gate {
             }
             None => return Err(refused()),
         };
-        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        if let Some(caller) = self.recall(&hash) {
+        let hash = hash_of(&token);
+        Ok((self.known(&hash).await?, hash))
+    }
+
+    /// Whose token this is, as far as is known by now: a connection that stays open asks again for
+    /// each of its requests.
+    pub(crate) async fn known(&self, hash: &TokenHash) -> Result<Caller, Fault> {
+        if let Some(caller) = self.recall(hash) {
             return Ok(caller);
         }
         let record = self
             .0
             .engine
             .store()
-            .token_by_hash(&hash)
+            .token_by_hash(hash)
             .await?
             .ok_or_else(refused)?;
         let caller = Caller {
@@ -237,11 +249,11 @@ impl Gate {
         if remembered.len() >= REMEMBERED_MOST {
             remembered.clear();
         }
-        remembered.insert(hash, (Instant::now(), caller.clone()));
+        remembered.insert(*hash, (Instant::now(), caller.clone()));
         Ok(caller)
     }
 
-    fn recall(&self, hash: &[u8; 32]) -> Option<Caller> {
+    fn recall(&self, hash: &TokenHash) -> Option<Caller> {
         let remembered = self
             .0
             .remembered
@@ -265,6 +277,15 @@ impl Gate {
                 (name == wanted).then(|| value.to_owned())
             })
     }
+}
+
+fn refused() -> Fault {
+    Fault::new(Code::Unauthorized, Code::Unauthorized.advice())
+}
+
+/// How the records know a token.
+pub(crate) fn hash_of(token: &str) -> TokenHash {
+    Sha256::digest(token.as_bytes()).into()
 }
 
 enum Origin {
@@ -309,6 +330,8 @@ fn cookie_counts(headers: &HeaderMap, method: &Method, origin: &Origin) -> bool 
 pub(crate) struct Pass {
     /// Who calls; nobody where the path is open to all.
     pub(crate) caller: Option<Caller>,
+    /// By which token.
+    pub(crate) token: Option<TokenHash>,
     /// The other origin that may read the answer.
     cross: Option<HeaderValue>,
 }

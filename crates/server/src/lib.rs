@@ -1,4 +1,5 @@
-//! HTTP and SSE in front of the engine: one public entry, `/acp/rpc`, and what belongs to it.
+//! HTTP, SSE and WebSocket in front of the engine: one public entry, `/acp/rpc`, and what belongs to
+//! it. A parent process reaches the same methods over standard input and output.
 //!
 //! A handler parses, calls one engine function and renders. Who may call is decided before any of
 //! them, in [`gate`].
@@ -12,9 +13,16 @@ mod door;
 mod download;
 mod events;
 pub mod gate;
+mod limits;
+mod meter;
+mod notice;
+mod peer;
 pub mod range;
 mod rpc;
 mod sse;
+mod stdio;
+mod turn;
+mod ws;
 
 use axum::{
     Router,
@@ -30,7 +38,9 @@ pub use answer::Refusal;
 pub use body::BODY_BYTES;
 pub use door::Door;
 pub use gate::{Gate, GateConfig};
+pub use limits::Limits;
 pub use sse::{SSE, stream_of};
+pub use stdio::stdio;
 
 /// What the handlers share.
 #[derive(Clone)]

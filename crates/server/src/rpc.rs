@@ -7,12 +7,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use hyper::body::Incoming;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::value::RawValue;
 use threadline_contract::{
-    Fault, Millis, method,
+    Fault, method,
     rpc::{self, Request},
 };
-use threadline_engine::{Accepted, Caller, TurnAnswer};
+use threadline_engine::Caller;
 
 use crate::{
     Bridge,
@@ -21,6 +21,7 @@ use crate::{
     dispatch::{dispatch, value},
     events::last_event_id,
     sse,
+    turn::{self, Begun},
 };
 
 pub(crate) async fn handle(
@@ -63,34 +64,19 @@ async fn turn(
     headers: &HeaderMap,
     streams: bool,
 ) -> Result<Answer, Fault> {
-    let after = last_event_id(headers)?.unwrap_or(0);
-    let (name, id) = (request.method, request.id);
-    match bridge.engine.turn(caller, &name, request.params).await? {
-        TurnAnswer::Unavailable(resolved) => value(resolved).map(Answer::Result),
-        TurnAnswer::Accepted(accepted) if streams => {
-            let feed = bridge.engine.run_feed(caller, &accepted.run, after).await?;
-            Ok(Answer::Stream(sse::answer(
-                bridge,
-                feed,
-                accepted_notice(&accepted, &name),
-                id,
-            )))
+    let seen = last_event_id(headers)?;
+    let id = request.id.clone();
+    match turn::begin(bridge, caller, request, seen, "/acp/rpc").await? {
+        Begun::Unavailable(resolved) => Ok(Answer::Result(resolved)),
+        Begun::Accepted(turn) if streams => {
+            let feed = turn.feed(bridge, caller).await?;
+            Ok(Answer::Stream(sse::answer(bridge, feed, turn.notice, id)))
         }
-        TurnAnswer::Accepted(accepted) => {
-            let handle = bridge.engine.result(caller, &accepted.run).await?;
+        Begun::Accepted(turn) => {
+            let handle = bridge.engine.result(caller, &turn.run).await?;
             value(handle).map(Answer::Result)
         }
     }
-}
-
-fn accepted_notice(accepted: &Accepted, name: &str) -> Value {
-    rpc::notification(
-        method::ACCEPTED,
-        &json!({
-            "sessionId": accepted.thread, "threadId": accepted.thread, "runId": accepted.run, "turnId": accepted.run,
-            "method": name, "path": "/acp/rpc", "acceptedAt": Millis::now(),
-        }),
-    )
 }
 
 fn wants_stream(headers: &HeaderMap) -> bool {

@@ -10,20 +10,16 @@ use axum::{
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use serde_json::{Value, json};
-use threadline_contract::{Fault, SessionUpdate, method, rpc, url};
+use threadline_contract::{Fault, method, rpc};
 use threadline_engine::{Feed, FeedItem};
 use tokio_util::sync::CancellationToken;
 
-use crate::Bridge;
+use crate::{Bridge, notice};
 
 /// The content type.
 pub const SSE: &str = "text/event-stream";
 /// A stream that has nothing to say says so this often.
 const KEEPALIVE: Duration = Duration::from_secs(20);
-/// A notification over this size is sent shortened; the log holds it whole.
-const LARGEST: usize = 64 << 10;
-/// Characters of each long text that a shortened notification keeps.
-const KEPT: usize = 8 << 10;
 
 /// The answer to a turn: accepted, the run's events, its result under the caller's id, `[DONE]`.
 pub(crate) fn answer(
@@ -146,43 +142,12 @@ fn keepalive() -> Bytes {
     ))
 }
 
-/// A logged update as a frame. The stored body is JSON on one line already, so it is not parsed.
+/// A logged update as a frame.
 fn update(seq: i64, body: &str) -> Bytes {
-    let short;
-    let body = if body.len() > LARGEST {
-        short = shortened(seq, body);
-        &short
-    } else {
-        body
-    };
     format!(
-        "id: {seq}\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"{}\",\"params\":{body}}}\n\n",
-        method::UPDATE
+        "id: {seq}\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"{}\",\"params\":{}}}\n\n",
+        method::UPDATE,
+        notice::params(seq, body)
     )
     .into()
-}
-
-fn shortened(seq: i64, body: &str) -> String {
-    let Ok(mut update) = serde_json::from_str::<SessionUpdate>(body) else {
-        return body.to_owned();
-    };
-    let cut = |text: &mut Option<String>| {
-        if let Some(t) = text.as_mut().filter(|t| t.len() > KEPT) {
-            *t = t.chars().take(KEPT).collect();
-        }
-    };
-    cut(&mut update.text);
-    cut(&mut update.message);
-    if let Some(step) = &mut update.step {
-        cut(&mut step.detail);
-    }
-    if let Some(question) = update.question.as_mut().filter(|q| q.text.len() > KEPT) {
-        question.text = question.text.chars().take(KEPT).collect();
-    }
-    update.truncated = true;
-    update.whole_at = Some(format!(
-        "/acp/events/whole?id={seq}&threadId={}",
-        url::encoded(update.thread_id.as_str())
-    ));
-    serde_json::to_string(&update).unwrap_or_else(|_| body.to_owned())
 }

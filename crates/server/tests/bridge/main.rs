@@ -13,4 +13,6 @@ mod room;
 mod rpc;
 mod runs;
 mod sse;
+mod stdio;
 mod support;
+mod ws;

@@ -13,7 +13,7 @@ use threadline_runtimes::{
     LaneSize, LocalWorkspace,
     builtin::{Builtin, BuiltinConfig, ModelConfig},
 };
-use threadline_server::{Activity, Bridge, Door, Gate, GateConfig};
+use threadline_server::{Activity, Bridge, Door, Gate, GateConfig, Limits};
 use threadline_store::{NewToken, Store, StoreConfig};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,7 @@ pub(crate) struct World {
     /// The folder that the runs' files lie in.
     pub(crate) workspace: LocalWorkspace,
     runtime: Arc<Builtin>,
+    gate: Gate,
     stop: CancellationToken,
     served: JoinHandle<()>,
 }
@@ -38,6 +39,7 @@ pub(crate) struct Options {
     pub(crate) model: bool,
     pub(crate) pause: Duration,
     pub(crate) keep: Keep,
+    pub(crate) limits: Limits,
 }
 
 impl Default for Options {
@@ -50,6 +52,7 @@ impl Default for Options {
             model: true,
             pause: Duration::ZERO,
             keep: Keep::FOR_EVER,
+            limits: Limits::default(),
         }
     }
 }
@@ -137,7 +140,13 @@ impl World {
         };
         let routes =
             threadline_server::gated(threadline_server::router(bridge.clone()), gate.clone());
-        let door = Door::new(gate, bridge, routes, Activity::new());
+        let door = Door::with(
+            gate.clone(),
+            bridge,
+            routes,
+            Activity::new(),
+            options.limits,
+        );
         let served = tokio::spawn(threadline_server::serve(listener, door, stop.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self {
@@ -146,9 +155,19 @@ impl World {
             engine,
             workspace,
             runtime,
+            gate,
             stop,
             served,
         }
+    }
+
+    /// What another way in is made of.
+    pub(crate) fn doors(&self) -> (Bridge, Gate) {
+        let bridge = Bridge {
+            engine: self.engine.clone(),
+            stop: self.stop.clone(),
+        };
+        (bridge, self.gate.clone())
     }
 
     /// Stops everything, as a stopped server would.

@@ -1,0 +1,55 @@
+//! A logged update on its way out: whole, or shortened where it is too large to be pushed.
+
+use std::borrow::Cow;
+
+use threadline_contract::{SessionUpdate, method, url};
+
+/// A notification over this size is sent shortened; the log holds it whole.
+const LARGEST: usize = 64 << 10;
+/// Characters of each long text that a shortened notification keeps.
+const KEPT: usize = 8 << 10;
+
+/// The parameters of an update. The stored body is JSON on one line already, so it is not parsed.
+pub(crate) fn params(seq: i64, body: &str) -> Cow<'_, str> {
+    if body.len() > LARGEST {
+        Cow::Owned(shortened(seq, body))
+    } else {
+        Cow::Borrowed(body)
+    }
+}
+
+/// An update for a connection that has no place for a number beside the text: it stands among the
+/// parameters, as `eventId`.
+pub(crate) fn numbered(seq: i64, body: &str) -> String {
+    let params = params(seq, body);
+    let rest = params.strip_prefix('{').unwrap_or(&params);
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"{}","params":{{"eventId":{seq},{rest}}}"#,
+        method::UPDATE
+    )
+}
+
+fn shortened(seq: i64, body: &str) -> String {
+    let Ok(mut update) = serde_json::from_str::<SessionUpdate>(body) else {
+        return body.to_owned();
+    };
+    let cut = |text: &mut Option<String>| {
+        if let Some(t) = text.as_mut().filter(|t| t.len() > KEPT) {
+            *t = t.chars().take(KEPT).collect();
+        }
+    };
+    cut(&mut update.text);
+    cut(&mut update.message);
+    if let Some(step) = &mut update.step {
+        cut(&mut step.detail);
+    }
+    if let Some(question) = update.question.as_mut().filter(|q| q.text.len() > KEPT) {
+        question.text = question.text.chars().take(KEPT).collect();
+    }
+    update.truncated = true;
+    update.whole_at = Some(format!(
+        "/acp/events/whole?id={seq}&threadId={}",
+        url::encoded(update.thread_id.as_str())
+    ));
+    serde_json::to_string(&update).unwrap_or_else(|_| body.to_owned())
+}
