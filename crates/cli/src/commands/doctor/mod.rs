@@ -1,15 +1,19 @@
 //! `doctor`: is everything in order, and what to do where it is not.
 
+mod agents;
 mod machine;
 mod model;
+mod openclaw;
 
 use serde::Serialize;
 use threadline_app::api::{self, NoParams, Problems, Runtimes};
 use threadline_contract::Fault;
 
 use self::{
+    agents::agents,
     machine::{data_folder, database, disk, leftovers, owner_state, settings, token_file},
     model::model,
+    openclaw::openclaw,
 };
 use super::Context;
 use crate::{
@@ -98,12 +102,16 @@ pub(super) async fn doctor(context: &Context) -> Result<Exit, Fault> {
         let answers = state.health != Health::Bad;
         checks.push(state);
         checks.extend(leftovers(&places, &owner));
+        checks.extend(agents(&config.hosts).await);
         // One that is started with half of the settings would be of no use.
         if answers && context.mistakes.is_empty() {
             checks.extend(asked(context).await);
         }
     }
     checks.push(model(config).await);
+    if usable {
+        checks.extend(openclaw(config, &places).await);
+    }
     let worst = checks
         .iter()
         .map(|c| c.health)
