@@ -14,7 +14,7 @@ use super::Places;
 use crate::config::Config;
 
 /// All hosts of the data folder, and how this program starts one.
-pub(super) fn hosts(root: &Path) -> Result<Hosts, Fault> {
+pub(crate) fn hosts(root: &Path) -> Result<Hosts, Fault> {
     let program = std::env::current_exe().map_err(|e| {
         let message = format!("The program cannot find itself ({e}).");
         Fault::new(Code::Internal, message)

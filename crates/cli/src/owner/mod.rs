@@ -14,6 +14,7 @@ pub(crate) mod token;
 pub(crate) const OUTRUN: u8 = 75;
 
 pub(crate) use self::{
+    agents::hosts,
     compose::{Started, run},
     listen::{allowed, bind, url as url_of},
     log::{open as open_log, to_stderr as log_to_stderr},

@@ -240,6 +240,26 @@ impl Hosts {
         .await
     }
 
+    /// What dead hosts have left running, by session: nothing, unless one was killed and nobody has swept
+    /// since. Nothing is touched.
+    pub async fn left(&self) -> Result<Vec<(String, usize)>, HostError> {
+        let root = self.root.clone();
+        blocking(move || {
+            let mut all = Vec::new();
+            for place in places(&root)? {
+                let Some(state) = place.read_state()?.filter(|s| !s.host.is_alive()) else {
+                    continue;
+                };
+                let left = procs::left_behind(&state.boot, Some(&state.agent)).len();
+                if left > 0 {
+                    all.push((state.session, left));
+                }
+            }
+            Ok(all)
+        })
+        .await
+    }
+
     /// Removes what a session's host left on the disk. One that is alive is not touched.
     pub async fn forget(&self, session: &str) -> Result<(), HostError> {
         if let Standing::Alive(state) = self.look(session).await? {

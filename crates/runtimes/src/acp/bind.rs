@@ -1,8 +1,10 @@
 //! Getting a run its host: the one that has the session's agent, or a new one.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use threadline_contract::{Code, Fault, SessionKey, scope::segment};
+use threadline_files::{Access, atomic};
 use threadline_host::{Attached, Frames, HostError, Hosts, Spec, Standing, StartCode, State};
 
 use super::{
@@ -10,6 +12,7 @@ use super::{
     past::{Bound, Past},
     session::{self, Session},
     steps::Folders,
+    wire::AgentFacts,
 };
 use crate::journaled::Begun;
 
@@ -30,13 +33,9 @@ impl Shared {
         &self.config.hosts.hosts
     }
 
-    fn environment(&self) -> BTreeMap<String, String> {
-        self.config.agent.environment(std::env::vars_os())
-    }
-
     /// Where the agent's program is.
     pub(super) fn program(&self) -> Option<PathBuf> {
-        self.config.agent.program(&self.environment())
+        self.config.agent.program(&self.environment)
     }
 
     /// Where what is kept of a session lies.
@@ -49,7 +48,7 @@ impl Shared {
         let folder = begun.places.work_folder.clone();
         let session = begun.plan.session.as_str();
         Spec {
-            env: self.environment(),
+            env: self.environment.clone(),
             idle: agent.idle,
             ..Spec::new(session, agent.command.clone(), folder)
         }
@@ -167,9 +166,66 @@ impl Shared {
     }
 
     /// Keeps which conversation of the agent's the session is.
-    pub(super) async fn keep_session(&self, past: Kept) -> Result<(), Fault> {
-        session::write(self.folder(&past.key), past.session).await
+    pub(super) async fn keep_session(&self, kept: Kept) -> Result<(), Fault> {
+        self.saw(&kept.session.agent).await;
+        session::write(self.folder(&kept.key), kept.session).await
     }
+
+    /// Remembers which version of the agent there is: it says so itself, and asking costs a process.
+    async fn saw(&self, agent: &AgentFacts) {
+        let Some(program) = self.program() else {
+            return;
+        };
+        let seen = Seen {
+            stamp: stamp(&program),
+            version: agent.version.clone(),
+        };
+        if self.seen().await.as_ref() == Some(&seen) {
+            return;
+        }
+        let (path, text) = (self.seen_path(), serde_json::to_vec(&seen));
+        let Ok(text) = text else { return };
+        let written = tokio::task::spawn_blocking(move || {
+            if let Some(folder) = path.parent() {
+                atomic::create_dir_all(folder, Access::Private)?;
+            }
+            atomic::write(path, &text, Access::Private)
+        });
+        if !matches!(written.await, Ok(Ok(_))) {
+            tracing::warn!("the version of an agent could not be kept");
+        }
+    }
+
+    /// The version of the program that is there now, if it ever ran.
+    pub(super) async fn version(&self) -> Option<String> {
+        let program = self.program()?;
+        let seen = self.seen().await?;
+        (seen.stamp == stamp(&program) && !seen.version.is_empty()).then_some(seen.version)
+    }
+
+    fn seen_path(&self) -> PathBuf {
+        let name = format!("{}.json", self.config.agent.name);
+        self.config.records.join("agents").join(name)
+    }
+
+    async fn seen(&self) -> Option<Seen> {
+        let text = tokio::fs::read(self.seen_path()).await.ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+/// An agent's program, and which version it said it is.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Seen {
+    stamp: Option<(PathBuf, u64, i64)>,
+    version: String,
+}
+
+/// What tells one program from another that takes its place.
+fn stamp(program: &Path) -> Option<(PathBuf, u64, i64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let meta = std::fs::metadata(program).ok()?;
+    Some((program.to_owned(), meta.len(), meta.mtime()))
 }
 
 /// What is to be kept of a session.
@@ -180,6 +236,11 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// Whether the session was there before this run.
+    pub(super) fn is_there(past: &Past) -> bool {
+        past.bound.as_ref().is_some_and(|b| b.session.is_some())
+    }
+
     /// As soon as the agent has a session.
     pub(super) fn of(past: &Past) -> Option<Self> {
         let bound = past.bound.as_ref()?;

@@ -154,6 +154,20 @@ impl AgentConfig {
     }
 }
 
+/// What stands in the names of variables that hold keys.
+const SECRET: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
+/// Anything shorter would be found in any text.
+const SHORTEST_SECRET: usize = 8;
+
+/// Values that are keys, by the names of their variables.
+pub(super) fn secrets(environment: &BTreeMap<String, String>) -> Vec<String> {
+    let is_secret = |name: &str| SECRET.iter().any(|word| name.contains(word));
+    let keys = environment
+        .iter()
+        .filter(|(name, value)| is_secret(name) && value.len() >= SHORTEST_SECRET);
+    keys.map(|(_, value)| value.clone()).collect()
+}
+
 fn can_run(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)

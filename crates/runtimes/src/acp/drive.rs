@@ -169,7 +169,8 @@ impl Shared {
             None => {
                 let bound = self.choose(&begun).await.map_err(Trouble::Fails)?;
                 let line = Line::Bound(Box::new(bound.clone()));
-                record.write(line, Durability::Now).await?;
+                // A power cut that takes this line takes the host as well.
+                record.write(line, Durability::Later).await?;
                 bound
             }
         };
@@ -205,7 +206,8 @@ impl Shared {
                     record,
                     control: attached.control,
                     handed: HashSet::new(),
-                    kept: None,
+                    // A session that the agent had before is kept already.
+                    is_kept: record.look(Kept::is_there),
                     began: Instant::now(),
                     stopped: None,
                 };
@@ -230,7 +232,10 @@ impl Shared {
                         () = sleep_until(wake) => {}
                     }
                 }
-                if let Some(kept) = record.look(Kept::of) {
+                // What it has cost so far is known only now.
+                if let Some(kept) = record.look(Kept::of)
+                    && record.look(|past| past.cost.is_some())
+                {
                     self.keep_session(kept).await?;
                 }
                 Ok(())
@@ -238,7 +243,7 @@ impl Shared {
             Link::Rest(mut frames) => {
                 while let Some(entry) = frames.next().await? {
                     let batch = more(entry, || frames.next().now_or_never());
-                    take_in(record, batch).await?;
+                    take_in(self, record, batch).await?;
                     if record.look(|past| past.ended.is_some()) {
                         return Ok(());
                     }
@@ -264,14 +269,18 @@ fn more(first: Entry, mut next: impl FnMut() -> Option<Next>) -> Vec<Entry> {
 }
 
 /// Writes down what entries mean, each by what those before it mean. Gives the last one.
-async fn take_in(record: &Arc<Record>, batch: Vec<Entry>) -> Result<u64, Fault> {
+async fn take_in(shared: &Shared, record: &Arc<Record>, batch: Vec<Entry>) -> Result<u64, Fault> {
+    let secrets = Arc::clone(&shared.secrets);
     let last = batch.last().map_or(0, |entry| entry.no);
     let take = move |past: &Past, entry: Entry| {
         // After the end nothing is this run's any more.
         if past.ended.is_some() {
             return Ok(None);
         }
-        let heard = hear(past, &entry);
+        let mut heard = hear(past, &entry);
+        if let Some(message) = heard.end.as_mut().and_then(|end| end.message.as_mut()) {
+            *message = without(&secrets, message);
+        }
         let is_empty = heard.frames.is_empty() && heard.facts.is_empty() && heard.end.is_none();
         Ok((!is_empty || entry.no == last).then(|| Line::Heard(Box::new(heard))))
     };
@@ -280,6 +289,12 @@ async fn take_in(record: &Arc<Record>, batch: Vec<Entry>) -> Result<u64, Fault> 
         record.sync().await?;
     }
     Ok(last)
+}
+
+/// A text without the keys that the agent was given: it may quote them when it fails.
+fn without(secrets: &[String], text: &str) -> String {
+    let hide = |text: String, secret: &String| text.replace(secret.as_str(), "(…)");
+    secrets.iter().fold(text.to_owned(), hide)
 }
 
 /// Entries are gone that nobody has seen. That must not happen; where it does, everybody is told.
@@ -309,7 +324,7 @@ struct Talk<'a> {
     control: Control,
     /// What was handed in already and is not heard back yet.
     handed: HashSet<String>,
-    kept: Option<Kept>,
+    is_kept: bool,
     began: Instant,
     /// When the agent was asked to stop.
     stopped: Option<Instant>,
@@ -317,7 +332,7 @@ struct Talk<'a> {
 
 impl Talk<'_> {
     async fn take(&mut self, batch: Vec<Entry>) -> Result<(), Trouble> {
-        let last = take_in(self.record, batch).await?;
+        let last = take_in(self.shared, self.record, batch).await?;
         self.control.ack(last).await;
         Ok(())
     }
@@ -325,12 +340,12 @@ impl Talk<'_> {
     /// Does what is due, and tells when to look again at the latest.
     async fn act(&mut self) -> Result<Instant, Trouble> {
         let far = Instant::now() + Duration::from_secs(24 * 60 * 60);
-        if let Some(kept) = self.record.look(Kept::of)
-            && self.kept.as_ref() != Some(&kept)
+        if !self.is_kept
+            && let Some(kept) = self.record.look(Kept::of)
         {
             // Before the prompt goes out: a session that was talked to is never forgotten.
-            self.shared.keep_session(kept.clone()).await?;
-            self.kept = Some(kept);
+            self.shared.keep_session(kept).await?;
+            self.is_kept = true;
         }
         let prompted = self.handed.iter().any(|key| key.starts_with("prompt:"));
         let never = |past: &Past| past.stops() && past.prompted.is_none() && !prompted;
@@ -358,6 +373,10 @@ impl Talk<'_> {
             Ok(_) => {}
             Err(HostError::Refused(refusal)) => match refusal.code {
                 RefusalCode::AgentBusy | RefusalCode::NotJournaled => return Ok(false),
+                RefusalCode::AgentDeaf => {
+                    let message = "The agent has closed its input and takes nothing any more.";
+                    return Err(Trouble::Fails(Fault::new(Code::AgentLost, message)));
+                }
                 // It has an answer already, or its end is on its way.
                 _ => {
                     tracing::debug!(%key, "An agent's host did not take a frame: {}", refusal.message)

@@ -25,7 +25,7 @@ mod session;
 mod steps;
 mod wire;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use threadline_contract::{
     AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey,
@@ -45,6 +45,10 @@ use crate::{
 /// What all runs share.
 struct Shared {
     config: AcpConfig,
+    /// What the agent sees of the environment.
+    environment: BTreeMap<String, String>,
+    /// What of it nobody else should read.
+    secrets: Arc<Vec<String>>,
 }
 
 /// The runtime of one agent.
@@ -59,7 +63,12 @@ impl Acp {
     pub fn new(config: AcpConfig) -> Self {
         let id = RuntimeId::Acp(config.agent.name.clone());
         let records = config.records.clone();
-        let shared = Arc::new(Shared { config });
+        let environment = config.agent.environment(std::env::vars_os());
+        let shared = Arc::new(Shared {
+            secrets: Arc::new(config::secrets(&environment)),
+            environment,
+            config,
+        });
         let runs = Runs::new(Arc::clone(&shared), records);
         Self { id, shared, runs }
     }
@@ -89,17 +98,24 @@ impl Runtime for Acp {
     }
 
     fn probe(&self) -> Pending<'_, Availability> {
-        let found = self.shared.program();
-        let agent = &self.shared.config.agent;
-        let available = found.is_some();
-        let status = match found {
-            Some(program) => program.display().to_string(),
-            None => {
-                let name = agent.command.first().map_or("", String::as_str);
-                format!("`{name}` is not installed, or not on the PATH.")
+        Box::pin(async {
+            let Some(program) = self.shared.program() else {
+                let command = &self.shared.config.agent.command;
+                let name = command.first().map_or("", String::as_str);
+                return Availability {
+                    available: false,
+                    status: format!("`{name}` is not installed, or not on the PATH."),
+                };
+            };
+            let program = program.display();
+            Availability {
+                available: true,
+                status: match self.shared.version().await {
+                    Some(version) => format!("version {version}, {program}"),
+                    None => program.to_string(),
+                },
             }
-        };
-        Box::pin(async move { Availability { available, status } })
+        })
     }
 
     fn is_offered(&self) -> bool {

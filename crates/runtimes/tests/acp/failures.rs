@@ -234,3 +234,17 @@ async fn a_turn_has_its_time_and_questions_cost_none() {
     let (_, end) = rest(follow).await;
     assert_eq!(end.unwrap().status, EndStatus::Completed);
 }
+
+#[tokio::test]
+async fn keys_are_not_told_when_an_agent_quotes_them() {
+    let mut world = World::new();
+    let key = "sk-very-secret-key";
+    let env = &mut world.config.agent.env;
+    env.insert("MINE_API_KEY".into(), key.into());
+    world.config.agent.command = ["/bin/sh", "-c", "echo bad $MINE_API_KEY >&2; exit 1"]
+        .map(str::to_owned)
+        .to_vec();
+    let (_, end) = finish(&world.acp(), &plan("r1", "!say hi")).await;
+    let message = "The agent did not start: it ended with status 1. Its last words: bad (…)";
+    assert_eq!(end.message.as_deref(), Some(message));
+}

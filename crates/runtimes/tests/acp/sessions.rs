@@ -127,3 +127,14 @@ async fn agents_that_nobody_needs_end_by_themselves() {
     .await;
     assert!(!agent.is_alive());
 }
+
+#[tokio::test]
+async fn the_version_is_known_once_the_agent_ran() {
+    let world = World::new();
+    let program = world.config.agent.command.first().unwrap().clone();
+    let acp = world.acp();
+    assert_eq!(acp.probe().await.status, program);
+    finish(&acp, &plan("r1", "!say hi")).await;
+    let want = format!("version 1.2.3, {program}");
+    assert_eq!(world.acp().probe().await.status, want);
+}
