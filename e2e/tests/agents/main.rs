@@ -7,5 +7,6 @@
 
 mod alone;
 mod bridge;
+mod crowd;
 mod kill;
 mod scripted;
