@@ -5,8 +5,11 @@ use threadline_files::{FileKind, Root};
 
 use crate::Error;
 
-/// Never looked at: runs' own folders, and what apps keep for their threads.
-const NOT_OUTPUT: [&str; 2] = ["tasks", "owners"];
+/// Whether a path of the workspace is never looked at: it lies among runs' own folders, or what apps
+/// keep for their threads.
+pub(crate) fn not_output(path: &str) -> bool {
+    matches!(path.split('/').next(), Some("tasks" | "owners"))
+}
 
 /// Expected folders, each once, in the order they were named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,8 +49,7 @@ impl ExpectedDirs {
     pub(crate) fn usable<'a>(&'a self, warnings: &mut Vec<String>) -> Vec<&'a ArtifactPath> {
         let mut out = Vec::new();
         for folder in &self.0 {
-            let first = folder.as_str().split('/').next().unwrap_or_default();
-            if NOT_OUTPUT.contains(&first) {
+            if not_output(folder.as_str()) {
                 warnings.push(format!(
                     "`{folder}/` is not a place for output; it was not looked at."
                 ));

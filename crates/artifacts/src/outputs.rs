@@ -136,7 +136,7 @@ impl Workspace {
         let window = self.window(&scope_dir, outputs.testimony)?;
         let mut gathered = Gathered::default();
 
-        let fallback = outputs.dirs.is_some() && fallback_is_on(&scope_dir, &notes)?;
+        let fallback = fallback_is_on(&scope_dir, &notes)?;
         let places = Places::open(self, scope.as_str(), outputs.roots, &mut gathered.warnings)?;
         let wanted = plan::wanted(&places, outputs, &window, fallback, &mut gathered)?;
         let mut book = self.book(ledger)?;

@@ -108,6 +108,43 @@ fn p41_links_are_named_and_not_followed() {
 }
 
 #[test]
+fn what_the_run_is_known_to_have_written_in_the_workspace_comes_home() {
+    let host = Host::new();
+    put(&host.ws(), "older.md", "before the run");
+    moment();
+    host.prepare(run_params("turn-1")).unwrap();
+    put(&host.ws(), "note.md", "named");
+    put(&host.ws(), "reports/chart.svg", "not named");
+    put(&host.ws(), "unnamed.md", "somebody's");
+    put(&host.ws(), "tasks/other/r/theirs.md", "another's");
+    let proof = json!({
+        "writtenFiles": ["note.md", "older.md", "tasks/other/r/theirs.md", "gone.md"],
+    });
+    let result = host.collect(turn(proof.clone())).unwrap();
+    assert_eq!(copied(&result), ["note.md"]);
+    assert_eq!(
+        omitted(&result),
+        [
+            ("older.md", "changed_outside_run"),
+            ("tasks/other/r/theirs.md", "outside_scope")
+        ]
+    );
+    // The agent itself left nothing in the scope, so the expected folders still count.
+    let dirs = with(proof, json!({"expectedArtifactDirs": ["reports"]}));
+    let listed = host.export(turn(dirs)).unwrap();
+    let mut listed = each(&listed["artifacts"], "relativePath");
+    listed.sort_unstable();
+    assert_eq!(listed, ["note.md", "reports/chart.svg"]);
+    // Said twice, done once.
+    let again = host.collect(turn(json!({"writtenFiles": ["note.md"]})));
+    let again = again.unwrap();
+    assert_eq!(
+        (copied(&again), again["alreadyPresent"].as_u64()),
+        (vec![], Some(1))
+    );
+}
+
+#[test]
 fn p43_named_sources_must_lie_in_an_output_folder() {
     let host = Host::prepared();
     put(&host.media(), "a/x.png", "x");

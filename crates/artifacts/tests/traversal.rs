@@ -166,7 +166,12 @@ fn a_scope_is_the_runs_own_or_nothing() {
 #[test]
 fn expected_folders_named_files_and_sources_never_bring_a_secret() {
     let host = surrounded();
-    let before = fs::read(host.ws().join("secret")).unwrap();
+    // A named file of the workspace itself would be the run's own.
+    for own in ["secret", "secret.txt"] {
+        fs::remove_file(host.ws().join(own)).unwrap();
+    }
+    let beside = host.ws().join("tasks/secret");
+    let before = fs::read(&beside).unwrap();
     for text in CORPUS {
         let media = host
             .media()
@@ -190,7 +195,7 @@ fn expected_folders_named_files_and_sources_never_bring_a_secret() {
             assert_eq!(answer["copiedFiles"], json!([]), "{text:?}");
         }
     }
-    assert_eq!(fs::read(host.ws().join("secret")).unwrap(), before);
+    assert_eq!(fs::read(&beside).unwrap(), before);
     holds_no_secret(&host.export(turn(json!({}))).unwrap());
 }
 

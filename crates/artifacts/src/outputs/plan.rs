@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     Error,
+    dirs::not_output,
     ignore::{IGNORE_FILE, Ignore},
     omissions::{of_problem, of_reason},
     skip::{collects_file, collects_folder, exports_file, gateways_own, outputs_folder},
@@ -28,7 +29,7 @@ pub(super) struct Wanted<'a> {
     pub stamp: Stamp,
     /// Whether the runtime names it.
     pub named: bool,
-    /// Whether it comes from a folder of the workspace.
+    /// Whether it comes from the workspace into a scope that had nothing of its own.
     pub fallback: bool,
 }
 
@@ -56,9 +57,10 @@ pub(super) fn wanted<'a>(
         for dir in dirs.usable(&mut planner.out.warnings) {
             planner.dir(dir, &mut named.in_workspace, fallback)?;
         }
-        for path in named.in_workspace {
-            planner.rest(&places.workspace, path.clone(), path, true);
-        }
+    }
+    for path in named.in_workspace {
+        let to = path.clone();
+        planner.rest(&places.workspace, path.clone(), to, path, fallback);
     }
     Ok(planner.wanted.into_values().collect())
 }
@@ -110,9 +112,13 @@ impl<'a> Planner<'a, '_> {
                 Where::Scope => {}
                 Where::Root(i, path) => insert(&mut named.in_roots, i, path),
                 Where::Workspace(path) => {
-                    // Without folders of the workspace this is not asked: somebody else will.
-                    let Some(dirs) = outputs.dirs else { continue };
-                    if dirs.hold(&path) {
+                    // An export looks into its folders alone. What the run wrote elsewhere in the
+                    // workspace comes with collecting; but not from the folders of other runs.
+                    let within = match outputs.dirs {
+                        Some(dirs) => dirs.hold(&path),
+                        None => !not_output(&path),
+                    };
+                    if within {
                         named.in_workspace.insert(path);
                     } else if self.is_file(&path) {
                         self.omit(path, OmitReason::OutsideScope);
@@ -163,7 +169,7 @@ impl<'a> Planner<'a, '_> {
                 continue;
             }
             let told = shown(&path);
-            self.rest(&root.root, path, told, false);
+            self.rest(&root.root, path, format!("{SNAPSHOT}/{told}"), told, false);
         }
     }
 
@@ -217,7 +223,7 @@ impl<'a> Planner<'a, '_> {
                         full,
                         stamp,
                         is_named,
-                        true,
+                        fallback,
                     );
                 }
             }
@@ -262,21 +268,14 @@ impl<'a> Planner<'a, '_> {
     }
 
     /// A named file that no walk came upon: in a folder that is not entered, or beyond the limit.
-    fn rest(&mut self, source: &'a Root, from: String, shown: String, fallback: bool) {
+    fn rest(&mut self, source: &'a Root, from: String, to: String, shown: String, fallback: bool) {
         match source.stat(&from) {
             Ok(stat) => match stat.kind {
                 FileKind::File if !exports_file(&from) => self.omit(shown, OmitReason::Skipped),
                 FileKind::File if !self.window.holds(&stat.stamp) => {
                     self.omit(shown, OmitReason::ChangedOutsideRun);
                 }
-                FileKind::File => {
-                    let to = if fallback {
-                        from.clone()
-                    } else {
-                        format!("{SNAPSHOT}/{shown}")
-                    };
-                    self.take(source, from, to, shown, stat.stamp, true, fallback);
-                }
+                FileKind::File => self.take(source, from, to, shown, stat.stamp, true, fallback),
                 FileKind::Symlink => self.omit(shown, OmitReason::Symlink),
                 FileKind::Special => self.omit(shown, OmitReason::SpecialFile),
                 // A folder is not a file that was written.
