@@ -13,10 +13,14 @@ use threadline_contract::Code;
 use super::story::sentence;
 use crate::{End, EndStatus};
 
-/// A gateway that has been up for so long has taken up every turn that it will take up.
-const RESUMED_BY: Duration = Duration::from_secs(45);
+/// A gateway that has been answering us for so long has taken up every turn that it will take up. On a
+/// busy machine that took half a minute.
+const RESUMED_BY: Duration = Duration::from_secs(60);
 /// The same, while the session still says that it works.
 const SURELY_RESUMED_BY: Duration = Duration::from_secs(180);
+/// One that started so many times as long ago surely has, although we came only now: how long it took
+/// to start counts as up.
+const LONG_UP: u32 = 5;
 /// How the gateway marks the message with which it takes up a turn.
 const RECOVERY: &str = "main_session_restart_recovery";
 
@@ -138,7 +142,9 @@ pub(super) struct Evidence<'a> {
     pub(super) same_boot: bool,
     /// Somebody asked the run to stop.
     pub(super) cancel_asked: bool,
-    /// How long the gateway has been up.
+    /// How long the gateway has been answering us.
+    pub(super) heard: Duration,
+    /// How long it has been up.
     pub(super) uptime: Duration,
     pub(super) wait: Wait,
     pub(super) history: History,
@@ -334,7 +340,7 @@ pub(super) fn rule(seen: &Evidence<'_>) -> Ruling {
         true => SURELY_RESUMED_BY,
         false => RESUMED_BY,
     };
-    if seen.uptime < resumed_by {
+    if seen.heard.max(seen.uptime / LONG_UP) < resumed_by {
         return Ruling::Unclear;
     }
     Ruling::Ended(lost(), None)

@@ -11,6 +11,7 @@ fn nothing() -> Evidence<'static> {
         name: RUN,
         same_boot: true,
         cancel_asked: false,
+        heard: Duration::from_secs(3600),
         uptime: Duration::from_secs(3600),
         wait: wait(json!({"status": "timeout"})),
         history: History::default(),
@@ -149,7 +150,7 @@ fn failures_and_stops_in_the_transcript() {
 fn a_turn_that_the_gateway_took_up_goes_on_under_its_new_name() {
     let mut seen = nothing();
     seen.same_boot = false;
-    seen.uptime = Duration::from_secs(5);
+    (seen.heard, seen.uptime) = (Duration::from_secs(2), Duration::from_secs(50));
     seen.tasks = tasks("cancelled", "Task execution process exited before restart.");
     seen.history = history(json!([user(RUN), recovery("new")]));
     assert_eq!(rule(&seen), Ruling::Renamed("new".into()));
@@ -175,16 +176,20 @@ fn a_turn_that_nobody_takes_up_is_lost_and_not_before_that_is_sure() {
     seen.same_boot = false;
     seen.tasks = tasks("cancelled", "Task execution process exited before restart.");
     seen.history = history(json!([user(RUN)]));
-    seen.uptime = Duration::from_secs(44);
+    // It took long to start, and is here for only a moment.
+    (seen.heard, seen.uptime) = (Duration::from_secs(2), Duration::from_secs(290));
     assert_eq!(rule(&seen), Ruling::Unclear);
-    seen.uptime = Duration::from_secs(46);
+    seen.heard = Duration::from_secs(61);
+    assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
+    // We were away when it started.
+    (seen.heard, seen.uptime) = (Duration::from_secs(2), Duration::from_secs(310));
     assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
     seen.history.session_info = Some(Info {
         status: Some("running".into()),
         ..Info::default()
     });
     assert_eq!(rule(&seen), Ruling::Unclear);
-    seen.uptime = Duration::from_secs(181);
+    seen.heard = Duration::from_secs(181);
     assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
     seen.history.session_info = Some(Info {
         has_active_run: true,

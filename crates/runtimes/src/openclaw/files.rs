@@ -8,7 +8,7 @@ use std::{collections::HashSet, path::PathBuf, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use threadline_contract::{
     Artifact, ArtifactPath, ArtifactScope, Code, EmptyReason, Fault, Millis, OmitReason, Omitted,
@@ -18,7 +18,10 @@ use threadline_contract::{
         READ, ReadParams, SCHEMA_VERSION, Whose,
     },
 };
-use tokio::sync::Mutex;
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep},
+};
 
 use super::{
     gateway::{CallError, Conn, Gateway},
@@ -145,13 +148,13 @@ impl Files {
             expected_artifact_dirs: vec![],
             check_only: None,
         };
-        let (mut prepared, mut scope) = prepare(&conn, plan, &params).await?;
+        let (mut prepared, mut scope) = self.prepare_once(plan, &params).await?;
         if !plan.expected_dirs.is_empty() && is_ours(&scope, plan) {
             let params = PrepareParams {
                 expected_artifact_dirs: plan.expected_dirs.clone(),
                 ..params
             };
-            (prepared, scope) = prepare(&conn, plan, &params).await?;
+            (prepared, scope) = self.prepare_once(plan, &params).await?;
         }
         let folder = PathBuf::from(prepared.artifact_directory);
         Ok(Places {
@@ -161,6 +164,27 @@ impl Files {
             work_folder: folder,
             attachments: plan.attachments.iter().map(|a| a.name.clone()).collect(),
         })
+    }
+
+    async fn prepare_once(
+        &self,
+        plan: &TurnPlan,
+        params: &PrepareParams,
+    ) -> Result<(Prepared, ArtifactScope), Fault> {
+        let mut params = plain(params)?;
+        if let Value::Object(params) = &mut params {
+            params.insert("requestId".into(), plan.run.as_str().into());
+            params.insert("externalTaskId".into(), plan.run.as_str().into());
+        }
+        let code = Code::OpenClawPrepareFailed;
+        let prepared: Prepared = self.ask(PREPARE, &params, SMALL, code).await?;
+        let scope = own_scope(&prepared.artifact_scope, &plan.session, &plan.run);
+        let same =
+            prepared.run_id == plan.run.as_str() && prepared.session_key == plan.session.as_str();
+        match scope {
+            Some(scope) if same => Ok((prepared, scope)),
+            _ => Err(foreign(code)),
+        }
     }
 
     /// Brings what the run made elsewhere into its scope, on evidence, and lists the scope.
@@ -180,10 +204,8 @@ impl Files {
                 source_files: None,
                 max_files: None,
             };
-            let done: Collected = conn
-                .call(COLLECT, plain(&params)?, LARGE)
-                .await
-                .map_err(|e| refused(e, Code::RuntimeReadFailed))?;
+            let code = Code::RuntimeReadFailed;
+            let done: Collected = self.ask(COLLECT, &params, LARGE, code).await?;
             warn(plan, &done.warnings);
             omitted.extend(named(done.omitted));
         }
@@ -194,13 +216,12 @@ impl Files {
             include_content: Some(false),
             ..ExportParams::default()
         };
-        let mut listed = list(&conn, plan, &mut params).await?;
-        // Folders of the shared workspace count only when the scope has nothing, and only where the
-        // plugin tells whose the files there are.
-        if listed.artifacts.is_empty() && !plan.expected_dirs.is_empty() && listed.ours {
+        let mut listed = self.list(plan, &mut params).await?;
+        // Our plugin knows whose the files in folders of the shared workspace are, and when they count.
+        if !plan.expected_dirs.is_empty() && listed.ours {
             params.expected_artifact_dirs = plan.expected_dirs.clone();
             params.cursor = None;
-            listed = list(&conn, plan, &mut params).await?;
+            listed = self.list(plan, &mut params).await?;
         }
         omitted.extend(listed.omitted);
         let mut manifest = Manifest {
@@ -222,6 +243,42 @@ impl Files {
                 });
         }
         Ok(manifest)
+    }
+
+    /// Lists the scope, page after page.
+    async fn list(&self, plan: &TurnPlan, params: &mut ExportParams) -> Result<Listed, Fault> {
+        let mut listed = Listed::default();
+        let mut seen = HashSet::new();
+        for _ in 0..PAGES {
+            let page: Page = self
+                .ask(LIST, &*params, LARGE, Code::RuntimeReadFailed)
+                .await?;
+            let scope = own_scope(&page.artifact_scope, &plan.session, &plan.run)
+                .ok_or_else(|| foreign(Code::RuntimeReadFailed))?;
+            listed.ours = is_ours(&scope, plan);
+            listed.empty_reason = page.empty_reason;
+            warn(plan, &page.warnings);
+            for file in page.artifacts {
+                match take(file, plan) {
+                    Ok(artifact) if seen.insert(artifact.path.clone()) => {
+                        listed.artifacts.push(artifact);
+                    }
+                    Ok(_) => {}
+                    Err(left) => listed.omitted.push(left),
+                }
+            }
+            let last = page.next_cursor.is_none();
+            // Later pages are not left out: they come.
+            let left = named(page.omitted).into_iter();
+            let left = left.filter(|o| last || o.reason != OmitReason::OverLimit);
+            listed.omitted.extend(left);
+            if last {
+                return Ok(listed);
+            }
+            params.cursor = page.next_cursor;
+        }
+        let text = "The run has more files than are listed.";
+        Err(Fault::new(Code::RuntimeReadFailed, text))
     }
 
     /// What is known about whose files are whose: tools of this run, and what the gateway itself says
@@ -279,6 +336,39 @@ impl Files {
             },
             reader: Box::new(reader),
         })
+    }
+
+    /// Asks the plugin. A gateway that starts or stops turns everybody away for a while: it is asked
+    /// again when it is back.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        limit: Duration,
+        code: Code,
+    ) -> Result<T, Fault> {
+        let params = plain(params)?;
+        let begun = Instant::now();
+        loop {
+            let conn = self.gateway.wait_for_work(NEVER, RESTARTING).await;
+            let conn = conn.map_err(unreachable)?;
+            let error = match conn.call(method, &params, limit).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let pause = match &error {
+                CallError::Refused(away) if away.code == "UNAVAILABLE" && away.retryable => {
+                    let asked = away.retry_after_ms.unwrap_or(1000).clamp(100, 5_000);
+                    Duration::from_millis(asked)
+                }
+                CallError::Offline(_) => Duration::from_millis(200),
+                _ => return Err(refused(error, code)),
+            };
+            if begun.elapsed() > RESTARTING {
+                return Err(refused(error, code));
+            }
+            sleep(pause).await;
+        }
     }
 
     async fn conn(&self, restarting: Duration) -> Result<Arc<Conn>, Fault> {
@@ -412,66 +502,6 @@ struct Listed {
     empty_reason: Option<EmptyReason>,
     /// By a plugin that tells runs apart.
     ours: bool,
-}
-
-/// Lists the scope, page after page.
-async fn list(conn: &Conn, plan: &TurnPlan, params: &mut ExportParams) -> Result<Listed, Fault> {
-    let mut listed = Listed::default();
-    let mut seen = HashSet::new();
-    for _ in 0..PAGES {
-        let page: Page = conn
-            .call(LIST, plain(params)?, LARGE)
-            .await
-            .map_err(|e| refused(e, Code::RuntimeReadFailed))?;
-        let scope = own_scope(&page.artifact_scope, &plan.session, &plan.run)
-            .ok_or_else(|| foreign(Code::RuntimeReadFailed))?;
-        listed.ours = is_ours(&scope, plan);
-        listed.empty_reason = page.empty_reason;
-        warn(plan, &page.warnings);
-        for file in page.artifacts {
-            match take(file, plan) {
-                Ok(artifact) if seen.insert(artifact.path.clone()) => {
-                    listed.artifacts.push(artifact);
-                }
-                Ok(_) => {}
-                Err(left) => listed.omitted.push(left),
-            }
-        }
-        let last = page.next_cursor.is_none();
-        // Later pages are not left out: they come.
-        let left = named(page.omitted).into_iter();
-        let left = left.filter(|o| last || o.reason != OmitReason::OverLimit);
-        listed.omitted.extend(left);
-        if last {
-            return Ok(listed);
-        }
-        params.cursor = page.next_cursor;
-    }
-    let text = "The run has more files than are listed.";
-    Err(Fault::new(Code::RuntimeReadFailed, text))
-}
-
-async fn prepare(
-    conn: &Conn,
-    plan: &TurnPlan,
-    params: &PrepareParams,
-) -> Result<(Prepared, ArtifactScope), Fault> {
-    let mut params = plain(params)?;
-    if let Value::Object(params) = &mut params {
-        params.insert("requestId".into(), plan.run.as_str().into());
-        params.insert("externalTaskId".into(), plan.run.as_str().into());
-    }
-    let prepared: Prepared = conn
-        .call(PREPARE, params, SMALL)
-        .await
-        .map_err(|e| refused(e, Code::OpenClawPrepareFailed))?;
-    let scope = own_scope(&prepared.artifact_scope, &plan.session, &plan.run);
-    let same =
-        prepared.run_id == plan.run.as_str() && prepared.session_key == plan.session.as_str();
-    match scope {
-        Some(scope) if same => Ok((prepared, scope)),
-        _ => Err(foreign(Code::OpenClawPrepareFailed)),
-    }
 }
 
 fn whose(session: &SessionKey, run: &RunId) -> Whose {

@@ -23,8 +23,8 @@ use crate::{RunRef, TurnPlan};
 
 /// How long a gateway that was never there is waited for.
 pub(super) const NEVER: Duration = Duration::from_secs(4);
-/// How long one that is restarting is: it needs ten to thirty seconds.
-pub(super) const RESTARTING: Duration = Duration::from_secs(75);
+/// How long one that is restarting is: it needs ten seconds, on a busy machine more than a minute.
+pub(super) const RESTARTING: Duration = Duration::from_secs(120);
 /// How long a small question may take.
 pub(super) const SMALL: Duration = Duration::from_secs(30);
 /// How long the gateway may take to accept a turn.
@@ -163,6 +163,7 @@ impl Turns {
             name: &note.name,
             same_boot: note.boot == conn.boot(),
             cancel_asked: note.cancel_asked,
+            heard: conn.heard(),
             uptime: conn.uptime(),
             wait,
             history: history.clone(),

@@ -109,6 +109,11 @@ impl Conn {
         &self.hello.server.boot
     }
 
+    /// How long it has been answering us.
+    pub(crate) fn heard(&self) -> Duration {
+        self.since.elapsed()
+    }
+
     /// How long the gateway has been up.
     pub(crate) fn uptime(&self) -> Duration {
         let then = self.hello.snapshot.uptime_ms.unwrap_or(0);
