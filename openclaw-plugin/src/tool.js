@@ -20,7 +20,6 @@ export function artifactsTool(parts, context) {
     description: "Lists the files that this run has put into its folder for the user, or reads one of them.",
     parameters: {
       type: "object",
-      additionalProperties: false,
       required: ["action"],
       properties: {
         action: { type: "string", enum: ["list", "read"] },
