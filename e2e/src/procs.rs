@@ -33,12 +33,22 @@ pub fn working_in(folder: &Path) -> Vec<(u32, String)> {
             let place = fs::read_link(format!("/proc/{pid}/cwd"));
             place.is_ok_and(|place| place.starts_with(folder))
         })
-        .map(|pid| {
-            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let command = String::from_utf8_lossy(&command).replace('\0', " ");
-            (pid, command)
-        })
+        .map(|pid| (pid, command_of(pid)))
         .collect()
+}
+
+/// Processes whose command lines name all of these.
+pub fn named(words: &[&str]) -> Vec<u32> {
+    let names = |pid: &u32| {
+        let command = command_of(*pid);
+        words.iter().all(|word| command.contains(word))
+    };
+    all().into_iter().filter(names).collect()
+}
+
+fn command_of(pid: u32) -> String {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&command).replace('\0', " ")
 }
 
 /// Ends a process without a word. It may be gone already.

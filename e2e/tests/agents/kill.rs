@@ -158,33 +158,40 @@ async fn a_permission_asked_while_the_bridge_was_down_is_answered_afterwards() {
     );
 }
 
-/// The host is killed, too: that is said, and nobody else works in the folder afterwards.
+/// The host is killed, too: that is said, and what the agent had started is gone before anybody else works
+/// in the folder.
 #[tokio::test]
 async fn a_killed_host_is_told_and_leaves_nobody_behind() {
     let mut world = scripted::world(5);
     world.start().await;
-    scripted::send(&world, "draft:1", "[[slow 50]] [[count 4000]]").await;
+    let prompt = "[[shell sleep 600 >/dev/null 2>&1 &]] [[slow 50]] [[count 4000]]";
+    scripted::send(&world, "draft:1", prompt).await;
     scripted::says(&world, "draft:1", "2 3 ").await;
-    let pid = world.pid();
-    let hosts = |world: &World| -> Vec<u32> {
-        let data = world.data();
-        let beneath = procs::working_in(world.path());
-        let mut all: Vec<u32> = beneath.into_iter().map(|(pid, _)| pid).collect();
-        all.retain(|p| *p != pid && data.exists());
-        all
-    };
-    let before = hosts(&world);
-    assert!(!before.is_empty());
+    let data = world.data().display().to_string();
+    let hosts = procs::named(&["agent-host", &data]);
+    assert_eq!(hosts.len(), 1, "{hosts:?}");
+    let tasks = world.data().join("tasks");
+    assert!(procs::working_in(&tasks).len() >= 2);
     world.kill();
-    for host in before {
-        procs::kill(host);
-    }
+    hosts.into_iter().for_each(procs::kill);
     world.start().await;
     let ended = world.ended_within("draft:1", TURN).await;
     assert_eq!(
         (&ended["status"], &ended["code"]),
         (&json!("failed"), &json!("AGENT_LOST")),
         "{ended:#}"
+    );
+    let mut turn = World::turn_on("scripted", "draft:1", "[[say on]]");
+    turn["requestId"] = json!("again");
+    world.rpc("session.start", turn).await;
+    let again = world.ended_within("draft:1", TURN).await;
+    assert_eq!(again["status"], json!("completed"), "{again:#}");
+    let here = procs::working_in(&tasks);
+    assert!(
+        !here
+            .iter()
+            .any(|(_, command)| command.contains("sleep 600")),
+        "{here:?}"
     );
 }
 
