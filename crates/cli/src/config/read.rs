@@ -162,8 +162,7 @@ impl Read {
             max_queued: self.whole("lanes.builtin.max_queued", 20, 0..=100_000),
         };
         let openclaw = self.openclaw();
-        let beside = Some(data.join("hosts")).filter(|_| !data.as_os_str().is_empty());
-        let hosts = self.folder("hosts", places, beside);
+        let hosts = self.hosts(places, &data);
         let keep = self.keep();
         let model = self.model();
         let (bridge, bridge_token) = self.bridge();
@@ -217,6 +216,16 @@ impl Read {
         }
         self.show(key, found.as_ref().map(|p| p.display().to_string()));
         // The rest is still looked at, so that all mistakes come at once.
+        found.unwrap_or_default()
+    }
+
+    /// Beside everything else, unless somebody said where. Without a data folder there is none for the
+    /// hosts either, and that was told.
+    fn hosts(&mut self, places: &Places<'_>, data: &Path) -> PathBuf {
+        let said = self.said("hosts", |v, base| v.path(base, places.home));
+        let beside = !data.as_os_str().is_empty() && !self.wrong.contains("hosts");
+        let found = said.or(beside.then(|| data.join("hosts")));
+        self.show("hosts", found.as_ref().map(|p| p.display().to_string()));
         found.unwrap_or_default()
     }
 
