@@ -203,3 +203,7 @@ pub struct AcpConfig {
     /// The agents' hosts.
     pub hosts: AgentHosts,
 }
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;
