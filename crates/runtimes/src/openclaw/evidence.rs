@@ -16,8 +16,9 @@ use crate::{End, EndStatus};
 /// A gateway that has been answering us for so long has taken up every turn that it will take up. On a
 /// busy machine that took half a minute.
 const RESUMED_BY: Duration = Duration::from_secs(60);
-/// The same, while the session still says that it works.
-const SURELY_RESUMED_BY: Duration = Duration::from_secs(180);
+/// The same, while the session still says that it works: broken-off turns are taken up one after the
+/// other, and the last of many waits for those before it.
+const SURELY_RESUMED_BY: Duration = Duration::from_secs(900);
 /// One that started so many times as long ago surely has, although we came only now: how long it took
 /// to start counts as up.
 const LONG_UP: u32 = 5;

@@ -189,7 +189,7 @@ fn a_turn_that_nobody_takes_up_is_lost_and_not_before_that_is_sure() {
         ..Info::default()
     });
     assert_eq!(rule(&seen), Ruling::Unclear);
-    seen.heard = Duration::from_secs(181);
+    seen.heard = Duration::from_secs(901);
     assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
     seen.history.session_info = Some(Info {
         has_active_run: true,

@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// How long a first look at the gateway may take.
-const FIRST_LOOK: Duration = Duration::from_secs(2);
+const FIRST_LOOK: Duration = Duration::from_secs(4);
 
 /// How the gateway is reached.
 #[derive(Clone)]
@@ -176,6 +176,10 @@ impl Runtime for OpenClaw {
                 }
                 Link::Up(_) => (false, files::NO_PLUGIN.to_owned()),
                 Link::Refused(instruction) => (false, instruction),
+                // Turns wait for it, so it takes them.
+                Link::Down {
+                    restarting: true, ..
+                } => (true, format!("OpenClaw at {url} is restarting; turns wait")),
                 Link::Down { why, .. } => (false, format!("{why} ({url})")),
                 Link::New => (false, format!("The gateway at {url} does not answer.")),
             };
