@@ -164,7 +164,10 @@ until it is told to end. For the pages in a browser, see `threadline up`.
 
 The address is 127.0.0.1:8787 unless --listen, THREADLINE_LISTEN or server.listen says otherwise.
 Beyond this machine it takes --allow-remote and a token of your own in THREADLINE_TOKEN. There is no
-TLS here: put a proxy that has it in front.";
+TLS here: put a proxy that has it in front.
+
+With --stdio the same methods are answered to a parent process: one JSON-RPC message per line. It ends
+when its input does; runs go on at the next start.";
 
 const INSTALL: &str = "\
 Examples:
@@ -296,6 +299,9 @@ pub(crate) struct Up {
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) listen: Listen,
+    /// Also answer the process that started it, over standard input and output, and end with it
+    #[arg(long)]
+    pub(crate) stdio: bool,
 }
 
 /// `openclaw`.

@@ -21,6 +21,8 @@ pub const CLOSE: &str = "session.close";
 pub const DELETE: &str = "session.delete";
 /// Says where a turn would run.
 pub const ROUTING_RESOLVE: &str = "xworkmate.routing.resolve";
+/// Looks at the runtimes now, rather than saying what was seen a moment ago.
+pub const PROVIDER_PROBE: &str = "xworkmate.provider.probe";
 /// The snapshot of a run.
 pub const TASKS_GET: &str = "xworkmate.tasks.get";
 /// Asks a run to stop.
@@ -29,6 +31,10 @@ pub const TASKS_CANCEL: &str = "xworkmate.tasks.cancel";
 pub const QUESTIONS_LIST: &str = "xworkmate.questions.list";
 /// Answers one.
 pub const QUESTIONS_ANSWER: &str = "xworkmate.questions.answer";
+/// Permissions that wait: questions of that kind, under their older name.
+pub const PERMISSIONS_LIST: &str = "xworkmate.permissions.list";
+/// Answers one.
+pub const PERMISSIONS_RESPOND: &str = "xworkmate.permissions.respond";
 /// Removes the files of old runs, or says which would go.
 pub const ARTIFACTS_GC: &str = "xworkmate.artifacts.gc";
 /// The notification that carries every logged event.
@@ -39,7 +45,7 @@ pub const ACCEPTED: &str = "xworkmate.bridge.accepted";
 pub const KEEPALIVE: &str = "xworkmate.bridge.keepalive";
 
 /// Every request method, in the order of the documentation.
-pub const ALL: [&str; 12] = [
+pub const ALL: [&str; 15] = [
     CAPABILITIES,
     START,
     MESSAGE,
@@ -47,10 +53,13 @@ pub const ALL: [&str; 12] = [
     CLOSE,
     DELETE,
     ROUTING_RESOLVE,
+    PROVIDER_PROBE,
     TASKS_GET,
     TASKS_CANCEL,
     QUESTIONS_LIST,
     QUESTIONS_ANSWER,
+    PERMISSIONS_LIST,
+    PERMISSIONS_RESPOND,
     ARTIFACTS_GC,
 ];
 
@@ -154,6 +163,134 @@ pub struct AnswerParams {
     /// In own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+/// Result of `xworkmate.permissions.list`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Permissions {
+    /// Oldest first, at most 500.
+    pub permissions: Vec<Permission>,
+}
+
+/// A question that asks for leave, with the older names beside its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Permission {
+    /// The question's id.
+    pub request_id: QuestionId,
+    /// The thread.
+    pub session_id: AppThreadKey,
+    /// The run.
+    pub turn_id: RunId,
+    /// When it was asked.
+    pub created_at: Millis,
+    /// The question itself.
+    #[serde(flatten)]
+    pub question: Question,
+}
+
+impl From<Question> for Permission {
+    fn from(question: Question) -> Self {
+        Self {
+            request_id: question.question_id.clone(),
+            session_id: question.thread_id.clone(),
+            turn_id: question.run_id.clone(),
+            created_at: question.asked_at,
+            question,
+        }
+    }
+}
+
+/// Parameters of `xworkmate.permissions.respond`: an option, or that none of them is chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RespondParams {
+    /// Which permission.
+    #[serde(alias = "questionId")]
+    pub request_id: QuestionId,
+    /// The thread, checked when given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<AppThreadKey>,
+    /// The option chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub option_id: Option<String>,
+    /// `cancel`: none is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+}
+
+/// What can be decided without an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// None is chosen; the agent hears that it was declined.
+    Cancel,
+}
+
+/// Result of `xworkmate.permissions.respond`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Responded {
+    /// It was taken.
+    pub accepted: bool,
+    /// What the agent hears.
+    pub outcome: Outcome,
+    /// The permission, closed.
+    pub permission: Permission,
+}
+
+/// What an agent hears about a permission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(
+    tag = "outcome",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub enum Outcome {
+    /// An option was chosen.
+    Selected {
+        /// Which.
+        option_id: String,
+    },
+    /// None was.
+    Cancelled,
+}
+
+/// Parameters of `xworkmate.provider.probe`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProbeParams {
+    /// Only this runtime: its name in routing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
+}
+
+/// Result of `xworkmate.provider.probe`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Probed {
+    /// One for each runtime that was looked at.
+    pub providers: Vec<ProviderState>,
+}
+
+/// How a runtime stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderState {
+    /// The runtime, and how many turns it takes.
+    #[serde(flatten)]
+    pub provider: Provider,
+    /// It can take work.
+    pub available: bool,
+    /// In words: what it is, with its version where that is known, or why it cannot.
+    pub status: String,
+    /// Why it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable_code: Option<crate::Code>,
+    /// Turns that run.
+    pub active: u32,
+    /// Turns that wait.
+    pub queued: u32,
+    /// When this was seen.
+    pub probed_at: Millis,
 }
 
 /// Parameters of `xworkmate.artifacts.gc`: which of the caller's own runs' files go.

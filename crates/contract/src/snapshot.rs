@@ -181,6 +181,12 @@ pub struct Snapshot {
     /// Its time is over, and the registry has not ended it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deadline_exceeded: bool,
+    /// The run goes on as far as anybody knows, but its runtime cannot be asked now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub transport_degraded: bool,
+    /// Why it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport_degraded_code: Option<Code>,
     /// Where this comes from.
     pub source: Source,
     /// When the registry said it.

@@ -8,13 +8,17 @@ use std::{
 use serde_json::value::RawValue;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Routing, RuntimeId,
-    method::{self, Capabilities, Probe, Provider, ResolveParams, Resolved},
+    AppThreadKey, Code, Fault, Millis, Routing, RuntimeId,
+    method::{
+        self, Capabilities, Probe, ProbeParams, Probed, Provider, ProviderState, ResolveParams,
+        Resolved,
+    },
     routing::Wanted,
 };
 use threadline_runtimes::{Availability, Runtime};
+use threadline_store::Phase;
 
-use crate::{Caller, Engine, workdir};
+use crate::{Caller, Engine, engine::Lane, workdir};
 
 /// A runtime that does not answer a probe in this time is not available.
 const PROBE_TIME: Duration = Duration::from_secs(5);
@@ -60,15 +64,9 @@ impl Engine {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         for lane in self.lanes().filter(|lane| lane.runtime.is_offered()) {
-            let (id, size) = (lane.runtime.id(), lane.runtime.lane());
+            let id = lane.runtime.id();
             let target = id.target().to_owned();
-            let provider = Provider {
-                provider_id: id.provider().to_owned(),
-                label: lane.runtime.label().to_owned(),
-                targets: vec![target.clone()],
-                max_active: size.max_active,
-                max_queued: size.max_queued,
-            };
+            let provider = provider(&*lane.runtime);
             let state = probe(&*lane.runtime).await;
             out.provider_probe_summary.push(Probe {
                 provider_id: id.provider().to_owned(),
@@ -84,6 +82,55 @@ impl Engine {
             }
         }
         out
+    }
+
+    /// `xworkmate.provider.probe`: looks now, at one runtime or all that are offered. What is seen is
+    /// what `acp.capabilities` says from now on.
+    pub async fn probe(&self, params: &ProbeParams) -> Result<Probed, Fault> {
+        let named = params.provider_id.as_deref();
+        let wanted = |lane: &&Lane| match named {
+            Some(name) => lane.runtime.id().provider() == name,
+            None => lane.runtime.is_offered(),
+        };
+        let mut providers = vec![];
+        for lane in self.lanes().filter(wanted) {
+            let seen = probe(&*lane.runtime).await;
+            let (active, queued) = self.load(lane.runtime.id()).await?;
+            providers.push(ProviderState {
+                provider: provider(&*lane.runtime),
+                unavailable_code: (!seen.available).then_some(Code::ProviderUnavailable),
+                available: seen.available,
+                status: seen.status,
+                active,
+                queued,
+                probed_at: Millis::now(),
+            });
+        }
+        if let (Some(name), true) = (named, providers.is_empty()) {
+            return Err(Fault::new(
+                Code::ProviderNotFound,
+                format!("No runtime is called `{name}` here."),
+            ));
+        }
+        *self.remembered() = None;
+        Ok(Probed { providers })
+    }
+
+    /// How many turns of a runtime run, and how many wait.
+    async fn load(&self, runtime: &RuntimeId) -> Result<(u32, u32), Fault> {
+        let entries = self.lane_entries(runtime).await?;
+        let queued = entries.iter().filter(|e| e.phase == Phase::Queued).count();
+        Ok(((entries.len() - queued) as u32, queued as u32))
+    }
+
+    /// Every runtime's lane as it stands: its provider name, turns that run, turns that wait.
+    pub async fn loads(&self) -> Result<Vec<(String, u32, u32)>, Fault> {
+        let mut loads = vec![];
+        for lane in self.lanes().filter(|lane| lane.runtime.is_offered()) {
+            let (active, queued) = self.load(lane.runtime.id()).await?;
+            loads.push((lane.runtime.id().provider().to_owned(), active, queued));
+        }
+        Ok(loads)
     }
 
     /// The runtime that a turn goes to. A thread's runtime is fixed at its first turn, so `auto`
@@ -162,6 +209,17 @@ impl Engine {
             unavailable_code: (!state.available).then_some(code),
             unavailable_message: (!state.available).then_some(state.status),
         }
+    }
+}
+
+fn provider(runtime: &dyn Runtime) -> Provider {
+    let (id, size) = (runtime.id(), runtime.lane());
+    Provider {
+        provider_id: id.provider().to_owned(),
+        label: runtime.label().to_owned(),
+        targets: vec![id.target().to_owned()],
+        max_active: size.max_active,
+        max_queued: size.max_queued,
     }
 }
 

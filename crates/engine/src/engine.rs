@@ -19,6 +19,7 @@ use crate::{
     Keep,
     capabilities::Remembered,
     claim::{Claim, GONE_AFTER, Look, claim},
+    downloads::Downloads,
     links,
     room::Making,
     run::{Driver, patience::Patience},
@@ -50,6 +51,9 @@ pub struct EngineConfig {
     pub verify_wait: Duration,
     /// How long the files of runs are kept.
     pub keep: Keep,
+    /// How many bytes of remote runtimes' files are kept in the data folder, so that they are fetched
+    /// once; 0 keeps none.
+    pub cache_bytes: u64,
 }
 
 /// The run engine. Cheap to clone.
@@ -64,6 +68,7 @@ pub(crate) struct Inner {
     leases: Mutex<HashMap<RunId, Lease>>,
     pub(crate) capabilities: Remembered,
     pub(crate) making_room: Making,
+    pub(crate) downloads: Downloads,
     stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -93,8 +98,10 @@ impl Engine {
             };
             (lane.runtime.id().clone(), lane)
         });
+        let downloads = Downloads::open(&config.data.join("downloads"), config.cache_bytes);
         let engine = Self(Arc::new(Inner {
             config,
+            downloads,
             store,
             keys,
             runtimes: lanes.collect(),

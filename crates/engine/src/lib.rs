@@ -7,6 +7,7 @@
 mod attachments;
 mod capabilities;
 mod claim;
+mod downloads;
 mod engine;
 mod feed;
 mod links;

@@ -131,7 +131,10 @@ impl Engine {
             size: identity.size,
             sha256: identity.sha256,
         };
-        lane.runtime.open(&wanted).await
+        if lane.runtime.is_local() {
+            return lane.runtime.open(&wanted).await;
+        }
+        self.0.downloads.body(&*lane.runtime, &wanted).await
     }
 }
 

@@ -17,6 +17,7 @@ fn config(root: &Path) -> EngineConfig {
         lease_ttl: Duration::from_secs(1),
         result_wait: Duration::from_secs(1),
         keep: crate::Keep::FOR_EVER,
+        cache_bytes: 0,
         verify_wait: Duration::from_secs(1),
     }
 }

@@ -47,6 +47,11 @@ impl Activity {
             .store(self.0.born.elapsed().as_millis() as u64, Ordering::Release);
     }
 
+    /// How many requests are open.
+    pub fn now(&self) -> usize {
+        self.0.open.load(Ordering::Acquire)
+    }
+
     /// For how long there has been no request; zero while there is one.
     pub fn idle(&self) -> Duration {
         if self.0.open.load(Ordering::Acquire) > 0 {

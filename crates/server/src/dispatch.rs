@@ -7,7 +7,8 @@ use serde_json::{Value, value::RawValue};
 use threadline_contract::{
     Code, Fault,
     method::{
-        self, AnswerParams, GcParams, QuestionsParams, ResolveParams, SessionParams, TaskParams,
+        self, AnswerParams, GcParams, ProbeParams, QuestionsParams, ResolveParams, RespondParams,
+        SessionParams, TaskParams,
     },
     rpc::Request,
 };
@@ -55,6 +56,17 @@ pub(crate) async fn dispatch(
         method::QUESTIONS_ANSWER => {
             value(engine.answer(caller, read::<AnswerParams>(params)?).await?)
         }
+        method::PERMISSIONS_LIST => value(
+            engine
+                .permissions(caller, &read::<QuestionsParams>(params)?)
+                .await?,
+        ),
+        method::PERMISSIONS_RESPOND => value(
+            engine
+                .respond(caller, read::<RespondParams>(params)?)
+                .await?,
+        ),
+        method::PROVIDER_PROBE => value(engine.probe(&read::<ProbeParams>(params)?).await?),
         method::ARTIFACTS_GC => value(engine.make_room(caller, &read::<GcParams>(params)?).await?),
         other => Err(Fault::new(
             Code::MethodNotFound,

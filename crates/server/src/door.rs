@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use tracing::debug;
 
 use crate::{
-    Bridge, Gate, Limits, Refusal,
+    Bridge, Gate, Limits, Metrics, Refusal,
     activity::{Activity, Open},
     gate::TokenHash,
     peer::Peer,
@@ -45,6 +45,7 @@ struct Inner {
     routes: TowerToHyperService<Router>,
     activity: Activity,
     limits: Limits,
+    metrics: Metrics,
     connections: TaskTracker,
 }
 
@@ -68,8 +69,14 @@ impl Door {
             routes: TowerToHyperService::new(routes),
             activity,
             limits,
+            metrics: Metrics::default(),
             connections: TaskTracker::new(),
         }))
+    }
+
+    /// What is counted here.
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.metrics
     }
 
     /// Everything that is connected.
@@ -123,17 +130,21 @@ impl Door {
             bridge,
             activity,
             limits,
+            metrics,
             connections,
             ..
         } = &*self.0;
         let (open, limits, stop) = (activity.open(), *limits, bridge.stop.clone());
+        let (counted, metrics) = (metrics.socket(), metrics.clone());
         let (peer, queue) = Peer::new(bridge.clone(), gate.clone(), token, ws::PATH);
         connections.spawn(async move {
             match hyper::upgrade::on(request).await {
-                Ok(upgraded) => ws::speak(upgraded, peer, queue, limits, stop).await,
+                Ok(upgraded) => {
+                    ws::speak(upgraded, peer, queue, limits, metrics, stop).await;
+                }
                 Err(e) => debug!(error = %e, "A connection did not become a WebSocket"),
             }
-            drop(open);
+            drop((open, counted));
         });
         answer
     }
@@ -150,6 +161,7 @@ impl Service<Request<Incoming>> for Door {
         Box::pin(async move {
             let open = door.0.activity.open();
             let response = door.answer(request).await;
+            door.0.metrics.answered(response.status());
             Ok(response.map(|body| Counted { body, _open: open }))
         })
     }

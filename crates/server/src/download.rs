@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, Method, Response as HttpResponse, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use futures_util::stream;
 use serde::Deserialize;
 use threadline_contract::{Code, Fault, url};
@@ -18,6 +19,8 @@ use crate::{
     range::{self, Wanted},
 };
 
+/// Seconds after which a runtime that is not there may be back.
+const RETRY_AFTER: &str = "5";
 /// Bytes that are read at once.
 const CHUNK: u64 = 256 << 10;
 
@@ -39,11 +42,15 @@ pub(crate) async fn handle(
     else {
         return Err(Fault::invalid("The link needs `ref` and a number in `t`.").into());
     };
-    let download = bridge
-        .engine
-        .open_link(&caller, &reference, expires)
-        .await?;
-    respond(download, &headers, method == Method::HEAD)
+    let opened = bridge.engine.open_link(&caller, &reference, expires).await;
+    let download = match opened {
+        // The runtime is gone for a moment, not for good.
+        Err(fault) if fault.code == Code::ProviderUnavailable => {
+            return Ok(([(header::RETRY_AFTER, RETRY_AFTER)], Refusal(fault)).into_response());
+        }
+        other => other?,
+    };
+    respond(download, &headers, method == Method::HEAD).await
 }
 
 /// The expiry, spelled as we spell it: a link has one form.
@@ -51,7 +58,7 @@ fn expiry(text: &str) -> Option<i64> {
     text.parse().ok().filter(|t: &i64| t.to_string() == text)
 }
 
-fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<Response, Refusal> {
+async fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<Response, Refusal> {
     let artifact = &download.artifact;
     let size = artifact.size;
     let etag = format!("\"{}\"", artifact.sha256);
@@ -81,6 +88,12 @@ fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<Respon
                 .into_response());
         }
     };
+    // What cannot be read at all is said with a code, while there is still room for one.
+    let begin = match head || len == 0 {
+        true => None,
+        false => Some(piece(&download, first, first + len).await?),
+    };
+    let artifact = &download.artifact;
     let mut response = HttpResponse::builder()
         .status(status)
         .header(header::CONTENT_TYPE, &artifact.content_type)
@@ -104,10 +117,9 @@ fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<Respon
             format!("bytes {first}-{}/{size}", first + len - 1),
         );
     }
-    let body = if head {
-        Body::empty()
-    } else {
-        body(download, first, len)
+    let body = match begin {
+        Some(begin) => body(download, begin, first, len),
+        None => Body::empty(),
     };
     response.body(body).map_err(|e| {
         tracing::error!(error = %e, "A download could not be answered");
@@ -117,28 +129,35 @@ fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<Respon
 
 /// The bytes, read as the client takes them. A failure in the middle breaks the connection, so
 /// that a short file is never taken for a whole one.
-fn body(download: Download, first: u64, len: u64) -> Body {
+fn body(download: Download, begin: Bytes, first: u64, len: u64) -> Body {
     let end = first + len;
     Body::from_stream(stream::try_unfold(
-        (download, first),
-        move |(download, at)| async move {
+        (download, Some(begin), first),
+        move |(download, begin, at)| async move {
             if at >= end {
-                return Ok(None);
+                return Ok::<_, Fault>(None);
             }
-            let bytes = download
-                .reader
-                .read_at(at, CHUNK.min(end - at) as usize)
-                .await?;
-            if bytes.is_empty() {
-                return Err(Fault::new(
-                    Code::ArtifactChanged,
-                    "The file became shorter while it was read.",
-                ));
-            }
+            let bytes = match begin {
+                Some(begin) => begin,
+                None => piece(&download, at, end).await?,
+            };
             let next = at + bytes.len() as u64;
-            Ok(Some((bytes, (download, next))))
+            Ok(Some((bytes, (download, None, next))))
         },
     ))
+}
+
+/// The next bytes, which are never none.
+async fn piece(download: &Download, at: u64, end: u64) -> Result<Bytes, Fault> {
+    let len = CHUNK.min(end - at) as usize;
+    let bytes = download.reader.read_at(at, len).await?;
+    if bytes.is_empty() {
+        return Err(Fault::new(
+            Code::ArtifactChanged,
+            "The file became shorter while it was read.",
+        ));
+    }
+    Ok(bytes)
 }
 
 fn disposition(name: &str) -> String {

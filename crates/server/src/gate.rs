@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use threadline_contract::{Code, Fault};
 use threadline_engine::{Caller, Engine};
 
-use crate::Refusal;
+use crate::{Refusal, rate::Rate};
 
 /// How long a token that was looked up is not looked up again; a revoked one dies within it.
 const REMEMBERED: Duration = Duration::from_secs(5);
@@ -45,6 +45,8 @@ pub struct GateConfig {
     pub allowed_origins: Vec<String>,
     /// Paths that answer without a token. A trailing `*` stands for anything.
     pub open_paths: Vec<String>,
+    /// Requests that one token may make in a second, on average; 0 is any number.
+    pub rate_per_second: u32,
 }
 
 /// The gate in front of every route.
@@ -55,12 +57,14 @@ struct Inner {
     config: GateConfig,
     engine: Engine,
     remembered: RwLock<HashMap<TokenHash, (Instant, Caller)>>,
+    rate: Option<Rate>,
 }
 
 impl Gate {
     /// A gate that knows its callers from the engine's records.
     pub fn new(config: GateConfig, engine: Engine) -> Self {
         Self(Arc::new(Inner {
+            rate: Rate::new(config.rate_per_second),
             config,
             engine,
             remembered: RwLock::default(),
@@ -110,6 +114,9 @@ impl Gate {
         }
         match self.caller(headers, method, &origin).await {
             Ok((caller, token)) => {
+                if let Err(wait) = self.count(&token) {
+                    return Err(pass.marked(too_many(wait)));
+                }
                 pass.caller = Some(caller);
                 pass.token = Some(token);
             }
@@ -223,6 +230,14 @@ impl Gate {
         Ok((self.known(&hash).await?, hash))
     }
 
+    /// Counts a request of this token, or says after how many seconds it may come again.
+    pub(crate) fn count(&self, token: &TokenHash) -> Result<(), u64> {
+        match &self.0.rate {
+            Some(rate) => rate.take(token),
+            None => Ok(()),
+        }
+    }
+
     /// Whose token this is, as far as is known by now: a connection that stays open asks again for
     /// each of its requests.
     pub(crate) async fn known(&self, hash: &TokenHash) -> Result<Caller, Fault> {
@@ -277,6 +292,20 @@ impl Gate {
                 (name == wanted).then(|| value.to_owned())
             })
     }
+}
+
+/// What is said to whoever asks too often.
+pub(crate) fn too_often(wait: u64) -> Fault {
+    Fault::new(
+        Code::RateLimited,
+        format!("That is more than one token may ask for. Come again in {wait} seconds."),
+    )
+    .with("retryAfter", wait)
+}
+
+fn too_many(wait: u64) -> Response {
+    let after = [(header::RETRY_AFTER, wait.to_string())];
+    (after, Refusal(too_often(wait))).into_response()
 }
 
 fn refused() -> Fault {

@@ -20,7 +20,7 @@ use crate::{
     Bridge, Gate,
     answer::success_text,
     dispatch::dispatch,
-    gate::TokenHash,
+    gate::{TokenHash, too_often},
     notice,
     turn::{self, Begun},
 };
@@ -81,6 +81,9 @@ impl Peer {
             Ok(request) => request,
             Err(Malformed { id, fault }) => return self.refuse(id.as_ref(), &fault).await,
         };
+        if let Err(wait) = self.0.gate.count(&self.0.token) {
+            return self.refuse(request.id.as_ref(), &too_often(wait)).await;
+        }
         let Ok(place) = self.0.open.clone().try_acquire_owned() else {
             let fault = Fault::new(
                 Code::RateLimited,

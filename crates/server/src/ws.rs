@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::{
-    BODY_BYTES, Limits, Refusal, body,
+    BODY_BYTES, Limits, Metrics, Refusal, body,
     meter::{Meter, Seen},
     peer::Peer,
 };
@@ -92,6 +92,7 @@ pub(crate) async fn speak(
     peer: Peer,
     mut queue: mpsc::Receiver<String>,
     limits: Limits,
+    metrics: Metrics,
     stop: CancellationToken,
 ) {
     let (io, seen) = Meter::new(TokioIo::new(upgraded));
@@ -105,7 +106,7 @@ pub(crate) async fn speak(
     let why = {
         let mut writing = std::pin::pin!(write(&mut sink, &mut queue, limits));
         let why = tokio::select! {
-            why = read(&mut stream, &peer, &seen, limits) => why,
+            why = read(&mut stream, &peer, &seen, &metrics, limits) => why,
             why = &mut writing => why,
             () = stop.cancelled() => Ended::Close(CloseCode::Away, "the server stops"),
         };
@@ -161,7 +162,13 @@ impl Ended {
 
 const SLOW: Ended = Ended::Close(CloseCode::Again, "what was sent to you was not read");
 
-async fn read(stream: &mut SplitStream<Socket>, peer: &Peer, seen: &Seen, limits: Limits) -> Ended {
+async fn read(
+    stream: &mut SplitStream<Socket>,
+    peer: &Peer,
+    seen: &Seen,
+    metrics: &Metrics,
+    limits: Limits,
+) -> Ended {
     let mut watch = tokio::time::interval((limits.silence / 8).max(Duration::from_millis(10)));
     loop {
         let message = tokio::select! {
@@ -180,6 +187,7 @@ async fn read(stream: &mut SplitStream<Socket>, peer: &Peer, seen: &Seen, limits
         match message {
             Some(Ok(Message::Text(text))) => {
                 seen.complete();
+                metrics.message();
                 peer.hear(text.as_bytes()).await;
             }
             Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {

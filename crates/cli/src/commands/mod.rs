@@ -110,7 +110,7 @@ pub(crate) async fn perform(cli: Cli, context: Context) -> Result<Exit, Fault> {
         Command::Delete(args) => threads::delete(&context, args).await,
         Command::Answer(args) => answer::answer(&context, args).await,
         Command::Up(args) => owner::up(&context, args).await,
-        Command::Serve(_) => owner::serve(&context).await,
+        Command::Serve(args) => owner::serve(&context, args).await,
         Command::Owner => owner::background(&context).await,
         Command::Openclaw(OpenclawCommand::Install(args)) => {
             openclaw::install(&context, args).await

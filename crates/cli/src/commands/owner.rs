@@ -8,11 +8,11 @@ use tokio::net::TcpListener;
 
 use super::Context;
 use crate::{
-    args::Up,
+    args::{Serve, Up},
     client::{Matters, end},
     config,
     exit::Exit,
-    owner::{self, Mode, Owner, Places, Started, State, is_stopped, look, stopped},
+    owner::{self, Mode, Owner, Parent, Places, Started, State, is_stopped, look, stopped},
     screen::words,
 };
 
@@ -59,18 +59,27 @@ pub(super) async fn up(context: &Context, args: Up) -> Result<Exit, Fault> {
             browse(&link);
         }
     };
-    owner::run(Arc::clone(&context.config), Mode::Up, socket, ready)
+    let config = Arc::clone(&context.config);
+    owner::run(config, Mode::Up, None, socket, ready)
         .await
         .map(|()| Exit::Done)
 }
 
 /// The owner in the foreground, for a server.
-pub(super) async fn serve(context: &Context) -> Result<Exit, Fault> {
+pub(super) async fn serve(context: &Context, args: Serve) -> Result<Exit, Fault> {
     owner::allowed(&context.config.server)?;
     let places = Places::new(&context.config.data);
     let running = running(&places).await?;
-    let socket = take_over(context, Mode::Serve, &places, running.as_deref()).await?;
+    let mut socket = take_over(context, Mode::Serve, &places, running.as_deref()).await?;
+    if args.stdio && socket.is_none() {
+        // Whoever speaks over standard input asked for no port.
+        socket = Some(owner::bind(&context.config.server, Mode::Background).await?);
+    }
+    let parent = args.stdio.then(Parent::of_this_process);
     let ready = |started: &Started| {
+        if args.stdio {
+            return;
+        }
         context.print(
             &json!({"url": started.url, "pid": std::process::id()}),
             || {
@@ -82,7 +91,8 @@ pub(super) async fn serve(context: &Context) -> Result<Exit, Fault> {
             },
         );
     };
-    owner::run(Arc::clone(&context.config), Mode::Serve, socket, ready)
+    let config = Arc::clone(&context.config);
+    owner::run(config, Mode::Serve, parent, socket, ready)
         .await
         .map(|()| Exit::Done)
 }
@@ -95,7 +105,8 @@ pub(super) async fn background(context: &Context) -> Result<Exit, Fault> {
     }
     // Nobody shall be kept from removing the folder that a task happened to be started in.
     let _ = std::env::set_current_dir("/");
-    owner::run(Arc::clone(&context.config), Mode::Background, None, |_| {})
+    let config = Arc::clone(&context.config);
+    owner::run(config, Mode::Background, None, None, |_| {})
         .await
         .map(|()| Exit::Done)
 }

@@ -42,7 +42,7 @@ const fn secret(name: &'static str, env: &'static [&'static str], about: &'stati
 pub(crate) const PREFIX: &str = "THREADLINE_";
 
 /// Every setting, in the order of the documentation.
-pub(crate) const KEYS: [Key; 30] = [
+pub(crate) const KEYS: [Key; 33] = [
     key("data", &["THREADLINE_DATA"], "the data folder"),
     key(
         "workspaces",
@@ -83,6 +83,16 @@ pub(crate) const KEYS: [Key; 30] = [
         "server.token",
         &["THREADLINE_TOKEN"],
         "a token of your own, beside the one in the token file",
+    ),
+    own(
+        "server.rate_per_second",
+        &["THREADLINE_RATE_PER_SECOND"],
+        "requests that one token may make in a second; 0 is any number",
+    ),
+    own(
+        "server.metrics_listen",
+        &["THREADLINE_METRICS_LISTEN"],
+        "an address that serves /metrics for Prometheus, to whoever reaches it",
     ),
     secret(
         "store.url",
@@ -163,6 +173,11 @@ pub(crate) const KEYS: [Key; 30] = [
         "artifacts.keep_bytes",
         &["THREADLINE_ARTIFACTS_KEEP_BYTES"],
         "how many bytes they may have, such as 10GB, before the oldest go; 0 is any number",
+    ),
+    own(
+        "artifacts.cache_bytes",
+        &["THREADLINE_ARTIFACTS_CACHE_BYTES"],
+        "how many bytes of a gateway's files are kept in the data folder, so that they are fetched once",
     ),
     key(
         "bridge.url",

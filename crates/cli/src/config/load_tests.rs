@@ -64,6 +64,8 @@ server.allow_remote       false                                                 
 server.public_url         (not set)                                                     default
 server.allowed_origins    http://localhost:*, http://127.0.0.1:*                        default
 server.token              (not set)                                                     default
+server.rate_per_second    0                                                             default
+server.metrics_listen     (not set)                                                     default
 store.url                 sqlite:/home/me/.local/share/threadline/threadline.db         default
 model.url                 (not set)                                                     default
 model.model               (not set)                                                     default
@@ -80,6 +82,7 @@ lanes.openclaw.max_queued 20                                                    
 hosts                     /home/me/.local/share/threadline/hosts                         default
 artifacts.keep_days       0                                                             default
 artifacts.keep_bytes      0                                                             default
+artifacts.cache_bytes     2147483648                                                    default
 bridge.url                (not set)                                                     default
 bridge.token              (not set)                                                     default
 owner.idle_seconds        60                                                            default

@@ -64,6 +64,8 @@ pub(crate) struct Config {
     pub(crate) hosts: PathBuf,
     /// How long the files of runs stay.
     pub(crate) keep: Keep,
+    /// How many bytes of a gateway's files are kept.
+    pub(crate) cache_bytes: u64,
     /// Another bridge for new threads.
     pub(crate) bridge: Option<Bridge>,
     /// The token of another bridge.
@@ -91,6 +93,10 @@ pub(crate) struct Server {
     pub(crate) allowed_origins: Vec<String>,
     /// The operator's own token.
     pub(crate) token: Option<Secret>,
+    /// Requests that one token may make in a second; 0 is any number.
+    pub(crate) rate_per_second: u32,
+    /// Where metrics are served.
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// The model of the builtin agent.

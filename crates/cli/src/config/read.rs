@@ -17,6 +17,9 @@ use super::{
     value::{self, Value, Wanted},
 };
 
+/// What is kept of a gateway's files, when nobody says.
+const CACHE_BYTES: u64 = 2 << 30;
+
 /// Where this machine's own places are.
 pub(super) struct Places<'a> {
     pub(super) home: Option<&'a Path>,
@@ -164,6 +167,12 @@ impl Read {
         let openclaw = self.openclaw();
         let hosts = self.hosts(places, &data);
         let keep = self.keep();
+        let cache_bytes = self.or(
+            "artifacts.cache_bytes",
+            CACHE_BYTES,
+            |v, _| v.bytes(),
+            u64::to_string,
+        );
         let model = self.model();
         let (bridge, bridge_token) = self.bridge();
         let idle = self.whole("owner.idle_seconds", 60, 0..=u64::from(u32::MAX));
@@ -189,6 +198,7 @@ impl Read {
             agents: vec![],
             hosts,
             keep,
+            cache_bytes,
             bridge,
             bridge_token,
             idle: (idle > 0).then(|| Duration::from_secs(idle.into())),
@@ -257,6 +267,12 @@ impl Read {
                 |o| o.join(", "),
             ),
             token: self.maybe("server.token", token).map(Secret),
+            rate_per_second: self.whole("server.rate_per_second", 0, 0..=1_000_000),
+            metrics: self
+                .maybe("server.metrics_listen", |v| {
+                    v.address().map(|address| address.to_string())
+                })
+                .and_then(|address| address.parse().ok()),
         }
     }
 

@@ -1,7 +1,12 @@
 //! Putting the parts together: lock, socket, records, runtimes, engine, app, routes; and taking them
 //! apart again in the order in which nothing is lost.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io::{Read, Write},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::middleware::from_fn;
 use threadline_app::{App, Config as AppConfig, Endpoint};
@@ -49,11 +54,28 @@ pub(crate) struct Started {
     pub(crate) entry: Option<String>,
 }
 
-/// Owns the data folder until a signal comes or, in the background, nobody needs it any more. Binds
-/// the address, unless that was done before.
+/// The process that started this one, when it speaks with it.
+pub(crate) struct Parent {
+    says: Box<dyn Read + Send>,
+    hears: Box<dyn Write + Send>,
+}
+
+impl Parent {
+    /// Over standard input and output.
+    pub(crate) fn of_this_process() -> Self {
+        Self {
+            says: Box::new(std::io::stdin()),
+            hears: Box::new(std::io::stdout()),
+        }
+    }
+}
+
+/// Owns the data folder until a signal comes, its parent leaves or, in the background, nobody needs it
+/// any more. Binds the address, unless that was done before.
 pub(crate) async fn run(
     config: Arc<Config>,
     mode: Mode,
+    parent: Option<Parent>,
     socket: Option<TcpListener>,
     ready: impl FnOnce(&Started),
 ) -> Result<(), Fault> {
@@ -71,11 +93,23 @@ pub(crate) async fn run(
         .local_addr()
         .map_err(|e| Fault::new(Code::Internal, format!("The socket has no address: {e}.")))?;
     let url = listen::url(address);
+    let metrics = match config.server.metrics {
+        Some(address) => Some(listen::bind_to(address).await?),
+        None => None,
+    };
 
     let parts = Parts::open(&config, &places, &url).await?;
     let stop = CancellationToken::new();
     let activity = Activity::new();
-    let (door, web) = parts.door(&config, mode, address, &activity, &stop);
+    let gate = parts.gate(&config, address);
+    let (door, web) = parts.door(gate.clone(), mode, address, &activity, &stop);
+    if let Some(metrics) = metrics {
+        let (counted, engine) = (door.metrics().clone(), parts.engine.clone());
+        let watched = (activity.clone(), stop.clone());
+        tokio::spawn(threadline_server::serve_metrics(
+            metrics, counted, watched.0, engine, watched.1,
+        ));
+    }
     let server = tokio::spawn(threadline_server::serve(listener, door, stop.clone()));
     let state = State {
         pid: std::process::id(),
@@ -96,6 +130,10 @@ pub(crate) async fn run(
         name = signals.next() => info!("Stopping, because {name} came"),
         () = unneeded(idle, &activity, || parts.busy()) => info!("Stopping, because nobody needed it for a while"),
         () = state.keep(&places) => {}
+        heard = parts.parent(parent, gate, &stop) => match heard {
+            Ok(()) => info!("Stopping, because the input ended"),
+            Err(fault) => error!("Stopping, because the input cannot be read: {fault}"),
+        },
     }
     // New commands shall not find an owner that is about to go.
     let _ = std::fs::remove_file(places.state());
@@ -196,9 +234,39 @@ impl Parts {
         })
     }
 
+    fn gate(&self, config: &Config, address: SocketAddr) -> Gate {
+        let open_paths = ["/health"].into_iter().chain(threadline_web::OPEN_PATHS);
+        let gate = GateConfig {
+            listen: address.to_string(),
+            port: address.port(),
+            public_url: config.server.public_url.clone(),
+            allowed_origins: config.server.allowed_origins.clone(),
+            open_paths: open_paths.map(str::to_owned).collect(),
+            rate_per_second: config.server.rate_per_second,
+        };
+        Gate::new(gate, self.engine.clone())
+    }
+
+    /// Answers the parent until it leaves; waits for ever where there is none.
+    async fn parent(
+        &self,
+        parent: Option<Parent>,
+        gate: Gate,
+        stop: &CancellationToken,
+    ) -> Result<(), Fault> {
+        let Some(parent) = parent else {
+            return std::future::pending().await;
+        };
+        let bridge = Bridge {
+            engine: self.engine.clone(),
+            stop: stop.clone(),
+        };
+        threadline_server::stdio(bridge, gate, &self.token, parent.says, parent.hears).await
+    }
+
     fn door(
         &self,
-        config: &Config,
+        gate: Gate,
         mode: Mode,
         address: SocketAddr,
         activity: &Activity,
@@ -219,15 +287,6 @@ impl Parts {
             Mode::Serve => Serving::ApiOnly,
             Mode::Up | Mode::Background => Serving::Pages,
         };
-        let open_paths = ["/health"].into_iter().chain(threadline_web::OPEN_PATHS);
-        let gate = GateConfig {
-            listen: address.to_string(),
-            port: address.port(),
-            public_url: config.server.public_url.clone(),
-            allowed_origins: config.server.allowed_origins.clone(),
-            open_paths: open_paths.map(str::to_owned).collect(),
-        };
-        let gate = Gate::new(gate, self.engine.clone());
         let bridge = Bridge {
             engine: self.engine.clone(),
             stop: stop.clone(),
@@ -322,6 +381,7 @@ fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig
         result_wait: Duration::from_secs(10),
         verify_wait: Duration::from_secs(5 * 60),
         keep: config.keep,
+        cache_bytes: config.cache_bytes,
     }
 }
 

@@ -41,6 +41,13 @@ pub(crate) async fn bind(server: &Server, mode: Mode) -> Result<TcpListener, Fau
     }
 }
 
+/// Binds an address that the operator chose.
+pub(crate) async fn bind_to(address: SocketAddr) -> Result<TcpListener, Fault> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|e| refused(address, &e))
+}
+
 fn refused(address: SocketAddr, e: &io::Error) -> Fault {
     match e.kind() {
         io::ErrorKind::AddrInUse => Fault::new(Code::PortInUse, format!("{address} is taken.")),

@@ -12,6 +12,8 @@ fn server(listen: &str, allow_remote: bool, token: bool, chosen: bool) -> Server
         public_url: None,
         allowed_origins: vec![],
         token: token.then(|| Secret::new("0123456789abcdef")),
+        rate_per_second: 0,
+        metrics: None,
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) const OUTRUN: u8 = 75;
 
 pub(crate) use self::{
     agents::hosts,
-    compose::{Started, run},
+    compose::{Parent, Started, run},
     listen::{allowed, bind, url as url_of},
     log::{open as open_log, to_stderr as log_to_stderr},
     places::{Places, storage},

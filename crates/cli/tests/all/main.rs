@@ -16,6 +16,7 @@ mod questions;
 mod recovery;
 mod room;
 mod sidecar;
+mod stdio;
 mod support;
 mod threads;
 mod verify;

@@ -1,7 +1,8 @@
 //! From the record of a run to the snapshot that its caller sees.
 
 use threadline_contract::{
-    ArtifactScope, ArtifactSet, Fault, Millis, Progress, QueuePlace, RuntimeId, Snapshot, Source,
+    ArtifactScope, ArtifactSet, Code, Fault, Millis, Progress, QueuePlace, RuntimeId, Snapshot,
+    Source,
 };
 use threadline_store::{Phase, Run};
 
@@ -13,7 +14,8 @@ pub(crate) struct Around {
     pub(crate) queue: Option<QueuePlace>,
     pub(crate) waiting: bool,
     pub(crate) artifacts: Option<ArtifactSet>,
-    pub(crate) stored: bool,
+    /// Why the registry could not be asked.
+    pub(crate) unheard: Option<Code>,
 }
 
 /// The snapshot of a run.
@@ -60,14 +62,17 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
         ended_at: run.ended_at,
         cancel_requested: run.cancel_requested_at.is_some(),
         deadline_exceeded: false,
-        source: if around.stored || ended {
+        transport_degraded: !ended && around.unheard.is_some(),
+        transport_degraded_code: around.unheard.filter(|_| !ended),
+        source: if around.unheard.is_some() || ended {
             Source::Stored
         } else {
             Source::Registry
         },
-        observed_at: run
-            .ended_at
-            .unwrap_or(if around.stored { run.created_at } else { now }),
+        observed_at: run.ended_at.unwrap_or(match around.unheard {
+            Some(_) => run.created_at,
+            None => now,
+        }),
         registry: None,
     })
 }

@@ -109,7 +109,12 @@ impl Engine {
             let own = runs.iter().filter(|r| r.session_key == session.session_key);
             let own: Vec<RunId> = own.map(|r| r.id.clone()).collect();
             match self.lane(&session.runtime) {
-                Some(lane) => lane.runtime.forget(&session.session_key, &own).await?,
+                Some(lane) => {
+                    lane.runtime.forget(&session.session_key, &own).await?;
+                    if !lane.runtime.is_local() {
+                        self.0.downloads.clear().await;
+                    }
+                }
                 None => {
                     warn!(thread = %deletion.thread, runtime = %session.runtime, "What {} holds of thread {} stays there: it is not configured", session.runtime, deletion.thread);
                 }

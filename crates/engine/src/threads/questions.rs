@@ -1,8 +1,12 @@
-//! `xworkmate.questions.list` and `xworkmate.questions.answer`.
+//! `xworkmate.questions.list` and `.answer`, and their older names `xworkmate.permissions.list` and
+//! `.respond`.
 
 use threadline_contract::{
-    Answer, Code, Fault, Millis, Question, QuestionState,
-    method::{AnswerParams, Questions, QuestionsParams},
+    Answer, Code, Fault, Millis, Question, QuestionId, QuestionKind, QuestionState,
+    method::{
+        AnswerParams, Decision, Outcome, Permissions, Questions, QuestionsParams, RespondParams,
+        Responded,
+    },
 };
 use threadline_store::{Closed, QuestionEnd, StoreError};
 
@@ -34,31 +38,90 @@ impl Engine {
     /// Answers a question, once. The run that asked gets it as soon as it can hear it, also after
     /// a restart.
     pub async fn answer(&self, caller: &Caller, params: AnswerParams) -> Result<Question, Fault> {
-        let question = self
-            .0
-            .store
-            .question(&caller.account, &params.question_id)
-            .await
-            .map_err(|e| match e {
-                StoreError::NotFound => Fault::new(
-                    Code::QuestionNotFound,
-                    format!("There is no question `{}`.", params.question_id),
-                ),
-                other => other.into(),
-            })?;
+        let question = self.question(caller, &params.question_id).await?;
         let answer = choose(&question, params.option_id, params.text)?;
+        self.close(caller, question, Some(answer)).await
+    }
+
+    /// Permissions that wait, newest first.
+    pub async fn permissions(
+        &self,
+        caller: &Caller,
+        params: &QuestionsParams,
+    ) -> Result<Permissions, Fault> {
+        let mut questions = self.questions(caller, params).await?.questions;
+        questions.retain(|q| q.kind == QuestionKind::Permission);
+        Ok(Permissions {
+            permissions: questions.into_iter().map(Into::into).collect(),
+        })
+    }
+
+    /// Answers a permission, or any question, by its older names.
+    pub async fn respond(
+        &self,
+        caller: &Caller,
+        params: RespondParams,
+    ) -> Result<Responded, Fault> {
+        let question = self.question(caller, &params.request_id).await?;
+        if let Some(session) = params.session_id.filter(|s| *s != question.thread_id) {
+            return Err(Fault::new(
+                Code::Conflict,
+                format!("The permission is not asked for by thread `{session}`."),
+            ));
+        }
+        let answer = match (params.option_id, params.decision) {
+            (option @ Some(_), None) => Some(choose(&question, option, None)?),
+            (None, Some(Decision::Cancel)) => None,
+            _ => return Err(Fault::invalid("Send either optionId or decision `cancel`.")),
+        };
+        let closed = self.close(caller, question, answer).await?;
+        let outcome = match &closed.answer {
+            Some(Answer::OptionId(option_id)) => Outcome::Selected {
+                option_id: option_id.clone(),
+            },
+            Some(Answer::Text(_)) | None => Outcome::Cancelled,
+        };
+        Ok(Responded {
+            accepted: true,
+            outcome,
+            permission: closed.into(),
+        })
+    }
+
+    async fn question(&self, caller: &Caller, id: &QuestionId) -> Result<Question, Fault> {
+        let question = self.0.store.question(&caller.account, id).await;
+        question.map_err(|e| match e {
+            StoreError::NotFound => Fault::new(
+                Code::QuestionNotFound,
+                format!("There is no question `{id}`."),
+            ),
+            other => other.into(),
+        })
+    }
+
+    /// Closes a question: answered, or declined when there is no answer.
+    async fn close(
+        &self,
+        caller: &Caller,
+        question: Question,
+        answer: Option<Answer>,
+    ) -> Result<Question, Fault> {
         let now = Millis::now();
+        let state = match answer {
+            Some(_) => QuestionState::Answered,
+            None => QuestionState::Declined,
+        };
         let closed = Question {
-            state: QuestionState::Answered,
+            state,
             closed_at: Some(now),
-            answer: Some(answer.clone()),
+            answer: answer.clone(),
             closed_by: Some(caller.label.clone()),
             ..question
         };
         let event = update::closed(&closed, now)?;
         let end = QuestionEnd {
-            state: QuestionState::Answered,
-            answer: Some(answer.clone()),
+            state,
+            answer: answer.clone(),
             by: caller.label.clone(),
             at: now,
         };
@@ -70,7 +133,9 @@ impl Engine {
         {
             Closed::Now(question) => Ok(question),
             // The same answer again is a repeated request, not a second opinion.
-            Closed::Before(question) if question.answer == Some(answer) => Ok(question),
+            Closed::Before(question) if question.answer == answer && question.state == state => {
+                Ok(question)
+            }
             Closed::Before(question) => Err(Fault::new(
                 Code::QuestionAlreadyClosed,
                 format!("The question is {} already.", word(question.state)),

@@ -33,22 +33,25 @@ impl Engine {
         if let Some(scope) = &params.artifact_scope {
             ArtifactScope::check(scope.as_str(), &run.session_key, &run.id)?;
         }
-        let stored = !run.status.is_terminal() && !self.registry_answers(&run).await;
+        let unheard = match run.status.is_terminal() {
+            true => None,
+            false => self.unheard(&run).await,
+        };
         // Read again: the registry may just have ended it.
         let run = self.0.store.run(&caller.account, &run.id).await?;
-        self.snapshot(&run, stored, params).await
+        self.snapshot(&run, unheard, params).await
     }
 
     /// The snapshot as it stands, for the end of a stream.
     pub async fn result(&self, caller: &Caller, run: &RunId) -> Result<Snapshot, Fault> {
         let run = self.0.store.run(&caller.account, run).await?;
-        self.snapshot(&run, false, &TaskParams::default()).await
+        self.snapshot(&run, None, &TaskParams::default()).await
     }
 
     async fn snapshot(
         &self,
         run: &Run,
-        stored: bool,
+        unheard: Option<Code>,
         params: &TaskParams,
     ) -> Result<Snapshot, Fault> {
         let kept = Kept::read(&self.0.store, &run.id).await?;
@@ -67,7 +70,7 @@ impl Engine {
                 queue: self.queue_place(run).await?,
                 waiting,
                 artifacts,
-                stored,
+                unheard,
             },
         )
     }
@@ -115,17 +118,19 @@ impl Engine {
         }))
     }
 
-    async fn registry_answers(&self, run: &Run) -> bool {
+    /// Why the registry cannot be asked about a run; nothing, when it can.
+    async fn unheard(&self, run: &Run) -> Option<Code> {
         let Some(lane) = self.lane(&run.runtime) else {
-            return false;
+            return Some(Code::ProviderNotFound);
         };
         let name = RunRef {
             session: run.session_key.clone(),
             run: run.id.clone(),
         };
         match tokio::time::timeout(REGISTRY_TIME, lane.runtime.ask_registry(&name)).await {
-            Ok(Ok(Registry::Running | Registry::Ended(_) | Registry::NoRecord)) => true,
-            Ok(Err(_)) | Err(_) => false,
+            Ok(Ok(Registry::Running | Registry::Ended(_) | Registry::NoRecord)) => None,
+            Ok(Err(fault)) => Some(fault.code),
+            Err(_) => Some(Code::ProviderUnavailable),
         }
     }
 

@@ -9,6 +9,8 @@
 mod deletions;
 mod download;
 mod gate;
+mod hostile;
+mod remote;
 mod room;
 mod rpc;
 mod runs;

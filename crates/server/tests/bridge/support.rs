@@ -10,10 +10,10 @@ use threadline_contract::{AccountId, Millis, RuntimeId, TokenId};
 use threadline_e2e::scripted_model;
 use threadline_engine::{Engine, EngineConfig, Keep};
 use threadline_runtimes::{
-    LaneSize, LocalWorkspace,
+    LaneSize, LocalWorkspace, Runtime,
     builtin::{Builtin, BuiltinConfig, ModelConfig},
 };
-use threadline_server::{Activity, Bridge, Door, Gate, GateConfig, Limits};
+use threadline_server::{Activity, Bridge, Door, Gate, GateConfig, Limits, Metrics};
 use threadline_store::{NewToken, Store, StoreConfig};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,8 @@ pub(crate) struct World {
     pub(crate) workspace: LocalWorkspace,
     runtime: Arc<Builtin>,
     gate: Gate,
+    metrics: Metrics,
+    activity: Activity,
     stop: CancellationToken,
     served: JoinHandle<()>,
 }
@@ -40,6 +42,10 @@ pub(crate) struct Options {
     pub(crate) pause: Duration,
     pub(crate) keep: Keep,
     pub(crate) limits: Limits,
+    pub(crate) cache_bytes: u64,
+    pub(crate) rate_per_second: u32,
+    /// A runtime beside the builtin one.
+    pub(crate) also: Option<Arc<dyn Runtime>>,
 }
 
 impl Default for Options {
@@ -53,6 +59,9 @@ impl Default for Options {
             pause: Duration::ZERO,
             keep: Keep::FOR_EVER,
             limits: Limits::default(),
+            cache_bytes: 1 << 20,
+            rate_per_second: 0,
+            also: None,
         }
     }
 }
@@ -115,9 +124,12 @@ impl World {
                 result_wait: Duration::from_secs(10),
                 verify_wait: Duration::from_secs(60),
                 keep: options.keep,
+                cache_bytes: options.cache_bytes,
             },
             store,
-            vec![runtime.clone()],
+            std::iter::once(runtime.clone() as Arc<dyn Runtime>)
+                .chain(options.also)
+                .collect(),
         )
         .await
         .unwrap();
@@ -131,6 +143,7 @@ impl World {
                 public_url: None,
                 allowed_origins: vec!["http://localhost:*".into()],
                 open_paths: vec!["/health".into()],
+                rate_per_second: options.rate_per_second,
             },
             engine.clone(),
         );
@@ -140,13 +153,15 @@ impl World {
         };
         let routes =
             threadline_server::gated(threadline_server::router(bridge.clone()), gate.clone());
+        let activity = Activity::new();
         let door = Door::with(
             gate.clone(),
             bridge,
             routes,
-            Activity::new(),
+            activity.clone(),
             options.limits,
         );
+        let metrics = door.metrics().clone();
         let served = tokio::spawn(threadline_server::serve(listener, door, stop.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self {
@@ -156,9 +171,25 @@ impl World {
             workspace,
             runtime,
             gate,
+            metrics,
+            activity,
             stop,
             served,
         }
+    }
+
+    /// Serves metrics, and says where.
+    pub(crate) async fn serve_metrics(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(threadline_server::serve_metrics(
+            listener,
+            self.metrics.clone(),
+            self.activity.clone(),
+            self.engine.clone(),
+            self.stop.clone(),
+        ));
+        url
     }
 
     /// What another way in is made of.

@@ -431,7 +431,7 @@ async fn what_is_no_request_or_too_large_ends_it_with_a_reason() {
     world.stop().await;
 }
 
-fn impatient() -> Options {
+pub(crate) fn impatient() -> Options {
     Options {
         limits: Limits {
             head: Duration::from_millis(500),

@@ -1,0 +1,691 @@
+//! A runtime elsewhere, which comes and goes: what is asked, kept, cancelled and downloaded meanwhile.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use threadline_contract::{
+    AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Fault, QuestionId, Removed, RunId,
+    RuntimeId, SessionKey, Sha256 as Digest,
+};
+use threadline_runtimes::{
+    Ask, Availability, Body, End, EndStatus, Follow, Frame, Identity, LaneSize, Manifest, Pending,
+    Places, ReadAt, Registry, Room, RoomRules, RunRef, Runtime, Signal, TurnPlan, Update,
+};
+use tokio::sync::{mpsc, watch};
+
+use crate::support::{Options, TOKEN, World, with};
+
+/// A gateway as a test wants it.
+pub(crate) struct Gateway {
+    id: RuntimeId,
+    lane: LaneSize,
+    /// It can be reached.
+    up: watch::Sender<bool>,
+    /// How many more calls about files fail before one works.
+    failures: AtomicU32,
+    /// How often bytes were asked for.
+    reads: AtomicU64,
+    /// How a run ends, once it shall.
+    end: watch::Sender<Option<End>>,
+    /// What it hands over for `a.txt`, which claims to be `CONTENT`.
+    content: Mutex<Vec<u8>>,
+    asks: Option<Ask>,
+    answers: Mutex<Vec<Option<String>>>,
+}
+
+const CONTENT: &[u8] = b"0123456789";
+
+fn ended(status: EndStatus) -> End {
+    End {
+        status,
+        code: (status == EndStatus::Failed).then_some(Code::ExecutionFailed),
+        message: None,
+        text: Some("done".into()),
+        usage: None,
+        wrote: vec![],
+    }
+}
+
+impl Gateway {
+    fn new() -> Self {
+        Self {
+            id: RuntimeId::OpenClaw,
+            lane: LaneSize {
+                max_active: 1,
+                max_queued: 3,
+            },
+            up: watch::Sender::new(true),
+            failures: AtomicU32::new(0),
+            reads: AtomicU64::new(0),
+            end: watch::Sender::new(None),
+            content: Mutex::new(CONTENT.to_vec()),
+            asks: None,
+            answers: Mutex::default(),
+        }
+    }
+
+    fn reached(&self) -> Result<(), Fault> {
+        match *self.up.borrow() {
+            true => Ok(()),
+            false => Err(Fault::new(
+                Code::ProviderUnavailable,
+                "The gateway is away.",
+            )),
+        }
+    }
+
+    fn file(&self) -> Result<(), Fault> {
+        self.reached()?;
+        let failed = self
+            .failures
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+        match failed {
+            Ok(_) => Err(Fault::new(Code::RuntimeReadFailed, "Not this time.")),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+struct File(Arc<Gateway>);
+
+impl ReadAt for File {
+    fn read_at(&self, offset: u64, len: usize) -> Pending<'_, Result<Bytes, Fault>> {
+        Box::pin(async move {
+            self.0.file()?;
+            self.0.reads.fetch_add(1, Ordering::SeqCst);
+            let content = self.0.content.lock().unwrap();
+            let from = content.len().min(offset as usize);
+            let to = content.len().min(from + len.min(4));
+            Ok(Bytes::copy_from_slice(&content[from..to]))
+        })
+    }
+}
+
+/// The runtime that the engine holds.
+struct Remote(Arc<Gateway>);
+
+impl Runtime for Remote {
+    fn id(&self) -> &RuntimeId {
+        &self.0.id
+    }
+    fn label(&self) -> &str {
+        "A gateway"
+    }
+    fn lane(&self) -> LaneSize {
+        self.0.lane
+    }
+    fn is_local(&self) -> bool {
+        false
+    }
+    fn probe(&self) -> Pending<'_, Availability> {
+        Box::pin(async {
+            let reached = self.0.reached();
+            Availability {
+                available: reached.is_ok(),
+                status: reached.map_or_else(|f| f.message, |()| "version 1".into()),
+            }
+        })
+    }
+    fn new_session_key(&self, thread: &AppThreadKey, _: u32) -> SessionKey {
+        SessionKey::new(&format!("agent:main:{thread}")).unwrap()
+    }
+    fn reserve<'a>(&'a self, _: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async { Ok(()) })
+    }
+    fn forget<'a>(&'a self, _: &'a SessionKey, _: &'a [RunId]) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async { Ok(()) })
+    }
+    fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
+        Box::pin(async {
+            self.0.reached()?;
+            Ok(Places {
+                scope: ArtifactScope::of(&plan.session, &plan.run).unwrap(),
+                artifact_directory: "/there".into(),
+                work_folder: "/there".into(),
+                attachments: vec![],
+            })
+        })
+    }
+    fn start<'a>(&'a self, _: &'a TurnPlan, _: &'a Places) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async { self.0.reached() })
+    }
+    fn follow<'a>(&'a self, _: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>> {
+        Box::pin(async move {
+            self.0.reached()?;
+            let (send, receive) = mpsc::channel(4);
+            let gateway = self.0.clone();
+            tokio::spawn(async move {
+                if let Some(ask) = gateway.asks.clone().filter(|_| after < 1) {
+                    let update = Update::Asked(ask);
+                    let _ = send.send(Signal::Frame(Frame { no: 1, update })).await;
+                }
+                let (mut end, mut up) = (gateway.end.subscribe(), gateway.up.subscribe());
+                let ended = async { end.wait_for(Option::is_some).await.map(|e| e.clone()) };
+                let broken = async { up.wait_for(|up| !up).await.map(|_| ()) };
+                let end = tokio::select! {
+                    end = ended => end.ok().flatten(),
+                    // Nothing more is heard.
+                    _ = broken => None,
+                    () = send.closed() => None,
+                };
+                if let Some(end) = end {
+                    let _ = send.send(Signal::End(end)).await;
+                }
+            });
+            Ok(receive)
+        })
+    }
+    fn ask_registry<'a>(&'a self, _: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
+        Box::pin(async {
+            self.0.reached()?;
+            Ok(self
+                .0
+                .end
+                .borrow()
+                .clone()
+                .map_or(Registry::Running, Registry::Ended))
+        })
+    }
+    fn cancel<'a>(&'a self, _: &'a RunRef) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async { Ok(()) })
+    }
+    fn answer<'a>(
+        &'a self,
+        _: &'a RunRef,
+        _: &'a QuestionId,
+        answer: Option<&'a str>,
+    ) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async move {
+            let mut answers = self.0.answers.lock().unwrap();
+            let answer = answer.map(str::to_owned);
+            if answers.last() != Some(&answer) {
+                answers.push(answer);
+            }
+            Ok(())
+        })
+    }
+    fn collect<'a>(&'a self, _: &'a TurnPlan, _: &'a End) -> Pending<'a, Result<Manifest, Fault>> {
+        Box::pin(async {
+            self.0.reached()?;
+            let artifact = |path: &str| Artifact {
+                path: ArtifactPath::new(path).unwrap(),
+                size: CONTENT.len() as u64,
+                sha256: Digest(Sha256::digest(CONTENT).into()),
+                content_type: "text/plain".into(),
+            };
+            Ok(Manifest {
+                artifacts: vec![artifact("a.txt")],
+                ..Manifest::default()
+            })
+        })
+    }
+    fn hold<'a>(&'a self, _: &'a RunRef, _: i64) -> Pending<'a, Result<Option<Removed>, Fault>> {
+        Box::pin(async { Ok(None) })
+    }
+    fn make_room(&self, _: RoomRules) -> Pending<'_, Result<Room, Fault>> {
+        Box::pin(async { Ok(Room::default()) })
+    }
+    fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {
+        Box::pin(async {
+            self.0.file()?;
+            Ok(Body {
+                artifact: Artifact {
+                    path: artifact.path.clone(),
+                    size: artifact.size,
+                    sha256: artifact.sha256,
+                    content_type: "text/plain".into(),
+                },
+                reader: Box::new(File(self.0.clone())),
+            })
+        })
+    }
+}
+
+async fn world(folder: &std::path::Path, gateway: &Arc<Gateway>) -> World {
+    keeping(folder, gateway, 1 << 20).await
+}
+
+/// A bridge that keeps so many bytes of the gateway's files.
+async fn keeping(folder: &std::path::Path, gateway: &Arc<Gateway>, cache_bytes: u64) -> World {
+    let options = Options {
+        also: Some(Arc::new(Remote(gateway.clone()))),
+        cache_bytes,
+        ..Options::default()
+    };
+    World::with(folder, options).await
+}
+
+fn turn(thread: &str) -> Value {
+    json!({
+        "sessionId": thread, "prompt": "x",
+        "routing": {"explicitExecutionTarget": "gateway", "preferredGatewayProviderId": "openclaw"},
+        "metadata": {"xworkmateTaskArtifactContract": {"schemaVersion": 1, "appThreadKey": thread, "expectedArtifactDirs": ["reports/"]}},
+    })
+}
+
+async fn snapshot(world: &World, thread: &str) -> Value {
+    world
+        .rpc("xworkmate.tasks.get", json!({"appThreadKey": thread}))
+        .await["result"]
+        .clone()
+}
+
+/// A run that completed, and the link to its file.
+async fn delivered(world: &World, gateway: &Gateway) -> String {
+    gateway.end.send_replace(Some(ended(EndStatus::Completed)));
+    world.rpc("session.start", turn("draft:1")).await;
+    let result = world.ended("draft:1").await;
+    // B42: folders that were only expected make nothing pending.
+    assert_eq!(result["status"], json!("completed"), "{result}");
+    let url = result["artifacts"]["items"][0]["url"].as_str().unwrap();
+    format!("{}{url}", world.url)
+}
+
+async fn get(world: &World, url: &str) -> reqwest::Response {
+    world.http.get(url).bearer_auth(TOKEN).send().await.unwrap()
+}
+
+#[tokio::test]
+async fn b35_b37_b38_a_gateway_that_is_away_is_said_and_ends_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    let bridge = world(folder.path(), &gateway).await;
+    bridge.rpc("session.start", turn("draft:1")).await;
+    bridge.at_stage("draft:1", "working").await;
+    gateway.up.send_replace(false);
+    let running = snapshot(&bridge, "draft:1").await;
+    assert_eq!(
+        (
+            &running["status"],
+            &running["transportDegraded"],
+            &running["transportDegradedCode"],
+            &running["source"]
+        ),
+        (
+            &json!("running"),
+            &json!(true),
+            &json!("PROVIDER_UNAVAILABLE"),
+            &json!("stored")
+        )
+    );
+    // A new turn is answered with a result that says why not.
+    let refused = bridge.rpc("session.start", turn("draft:2")).await["result"].clone();
+    assert_eq!(
+        (
+            &refused["success"],
+            &refused["status"],
+            &refused["unavailableCode"],
+            &refused["unavailableMessage"]
+        ),
+        (
+            &json!(false),
+            &json!("unavailable"),
+            &json!("PROVIDER_UNAVAILABLE"),
+            &json!("The gateway is away.")
+        )
+    );
+    gateway.up.send_replace(true);
+    let running = snapshot(&bridge, "draft:1").await;
+    assert_eq!(
+        (&running["transportDegraded"], &running["source"]),
+        (&Value::Null, &json!("registry"))
+    );
+    gateway.end.send_replace(Some(ended(EndStatus::Completed)));
+    let first = bridge.ended("draft:1").await;
+    // B37: the next run of the thread has not that end.
+    gateway.end.send_replace(None);
+    bridge.rpc("session.message", turn("draft:1")).await;
+    let second = snapshot(&bridge, "draft:1").await;
+    assert_ne!(second["runId"], first["runId"]);
+    assert_eq!(second["status"], json!("running"));
+    bridge.stop().await;
+    // B38: a confirmed end is known without the gateway.
+    gateway.up.send_replace(false);
+    let bridge = world(folder.path(), &gateway).await;
+    let kept = bridge
+        .rpc(
+            "xworkmate.tasks.get",
+            json!({"appThreadKey": "draft:1", "runId": first["runId"]}),
+        )
+        .await["result"]
+        .clone();
+    assert_eq!(
+        (&kept["status"], &kept["text"], &kept["source"]),
+        (&json!("completed"), &json!("done"), &json!("stored"))
+    );
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn b41_b45_b46_the_registrys_end_stands_whatever_was_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    for (status, thread, success) in [
+        (EndStatus::Completed, "draft:1", true),
+        (EndStatus::Failed, "draft:2", false),
+    ] {
+        let gateway = Arc::new(Gateway::new());
+        let bridge = world(folder.path(), &gateway).await;
+        bridge.rpc("session.start", turn(thread)).await;
+        bridge.at_stage(thread, "working").await;
+        let cancel = json!({"appThreadKey": thread});
+        let receipt = bridge.rpc("xworkmate.tasks.cancel", cancel.clone()).await["result"].clone();
+        assert_eq!(
+            (&receipt["accepted"], &receipt["cancelled"]),
+            (&json!(true), &json!(false))
+        );
+        gateway.end.send_replace(Some(ended(status)));
+        let end = bridge.ended(thread).await;
+        assert_eq!(
+            (&end["success"], &end["cancelRequested"]),
+            (&json!(success), &json!(true)),
+            "{end}"
+        );
+        let again = bridge.rpc("xworkmate.tasks.cancel", cancel).await["result"].clone();
+        assert_eq!(
+            (&again["accepted"], &again["cancelled"]),
+            (&json!(true), &json!(false))
+        );
+        assert_eq!(snapshot(&bridge, thread).await["status"], end["status"]);
+        bridge.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn b29_b30_b31_the_lane_of_the_gateway() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    let bridge = world(folder.path(), &gateway).await;
+    let request = |n: i32| with(turn(&format!("draft:{n}")), json!({"requestId": "r"}));
+    for n in 1..=4 {
+        bridge.rpc("session.start", request(n)).await;
+    }
+    bridge.at_stage("draft:1", "working").await;
+    let busy = bridge.rpc("session.start", request(5)).await["error"].clone();
+    assert_eq!(
+        (&busy["code"], &busy["data"]),
+        (
+            &json!(-32002),
+            &json!({"code": "OPENCLAW_GATEWAY_BUSY", "reason": "queue_full"})
+        )
+    );
+    let place = async |n: i32| {
+        // The same request again: the same run, and where it stands now.
+        bridge.rpc("session.start", request(n)).await["result"]["queue"].clone()
+    };
+    assert_eq!(place(4).await, json!({"position": 3, "queued": 3}));
+    let probed = bridge
+        .rpc(
+            "xworkmate.provider.probe",
+            json!({"providerId": "openclaw"}),
+        )
+        .await["result"]["providers"][0]
+        .clone();
+    assert_eq!(
+        with(probed, json!({"probedAt": 0})),
+        json!({
+            "providerId": "openclaw", "label": "A gateway", "targets": ["gateway"], "maxActive": 1,
+            "maxQueued": 3, "available": true, "status": "version 1", "active": 1, "queued": 3,
+            "probedAt": 0,
+        })
+    );
+    assert_eq!(
+        bridge
+            .code("xworkmate.provider.probe", json!({"providerId": "moon"}))
+            .await,
+        json!("PROVIDER_NOT_FOUND")
+    );
+    bridge
+        .rpc("session.cancel", json!({"sessionId": "draft:2"}))
+        .await;
+    bridge.ended("draft:2").await;
+    assert_eq!(place(3).await, json!({"position": 1, "queued": 2}));
+    assert_eq!(place(4).await, json!({"position": 2, "queued": 2}));
+    gateway.end.send_replace(Some(ended(EndStatus::Completed)));
+    for n in [1, 3, 4] {
+        assert_eq!(
+            bridge.ended(&format!("draft:{n}")).await["status"],
+            json!("completed")
+        );
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn d10_d11_downloads_wait_for_a_gateway_and_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    let bridge = world(folder.path(), &gateway).await;
+    let url = delivered(&bridge, &gateway).await;
+    // D10: it fails twice, then works; also in the middle of the file.
+    gateway.failures.store(2, Ordering::SeqCst);
+    let part = world_part(&bridge, &url, "bytes=6-").await;
+    assert_eq!((part.0, part.1.as_str()), (206, "6789"));
+    gateway.failures.store(2, Ordering::SeqCst);
+    let whole = get(&bridge, &url).await;
+    assert_eq!(whole.status(), 200);
+    assert_eq!(whole.headers()["content-type"], "text/plain");
+    assert_eq!(whole.bytes().await.unwrap(), CONTENT);
+    // It was kept: nobody asks the gateway again.
+    let reads = gateway.reads.load(Ordering::SeqCst);
+    gateway.up.send_replace(false);
+    let again = get(&bridge, &url).await;
+    assert_eq!(
+        (
+            again.status().as_u16(),
+            again.headers()["content-type"].to_str().unwrap()
+        ),
+        (200, "text/plain")
+    );
+    assert_eq!(again.bytes().await.unwrap(), CONTENT);
+    assert_eq!(
+        world_part(&bridge, &url, "bytes=2-4").await,
+        (206, "234".to_owned())
+    );
+    assert_eq!(gateway.reads.load(Ordering::SeqCst), reads);
+    let kept: Vec<_> = std::fs::read_dir(folder.path().join("data/downloads"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(kept, [Digest(Sha256::digest(CONTENT).into()).to_string()]);
+    // What was deleted does not live on.
+    gateway.up.send_replace(true);
+    bridge
+        .rpc("session.delete", json!({"sessionId": "draft:1"}))
+        .await;
+    for _ in 0..200 {
+        if std::fs::read_dir(folder.path().join("data/downloads"))
+            .unwrap()
+            .count()
+            == 0
+        {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("data/downloads"))
+            .unwrap()
+            .count(),
+        0
+    );
+    bridge.stop().await;
+}
+
+async fn world_part(world: &World, url: &str, range: &str) -> (u16, String) {
+    let request = world
+        .http
+        .get(url)
+        .bearer_auth(TOKEN)
+        .header("range", range);
+    let answer = request.send().await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn d11_a_gateway_that_stays_away_is_503_until_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    let bridge = keeping(folder.path(), &gateway, 0).await;
+    let url = delivered(&bridge, &gateway).await;
+    gateway.up.send_replace(false);
+    let back = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        gateway.up.send_replace(true);
+    };
+    let (answer, ()) = tokio::join!(get(&bridge, &url), back);
+    assert_eq!(answer.status(), 200);
+    drop(answer);
+    gateway.up.send_replace(false);
+    let head = bridge
+        .http
+        .head(&url)
+        .bearer_auth(TOKEN)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            head.status().as_u16(),
+            head.headers()["retry-after"].to_str().unwrap()
+        ),
+        (503, "5")
+    );
+    gateway.up.send_replace(true);
+    assert_eq!(get(&bridge, &url).await.bytes().await.unwrap(), CONTENT);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn d13_bytes_that_are_not_those_of_the_run_never_make_a_whole_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    let bridge = world(folder.path(), &gateway).await;
+    let url = delivered(&bridge, &gateway).await;
+    // A digit is another, or the end is missing: nobody gets a whole file of it.
+    for content in [&b"012345678X"[..], b"01234"] {
+        *gateway.content.lock().unwrap() = content.to_vec();
+        let request = bridge.http.get(&url).bearer_auth(TOKEN);
+        let cut = match request.send().await {
+            Ok(answer) => answer.bytes().await.is_err(),
+            Err(_) => true,
+        };
+        assert!(cut, "{content:?}");
+    }
+    // Nothing of it was kept.
+    *gateway.content.lock().unwrap() = CONTENT.to_vec();
+    assert_eq!(get(&bridge, &url).await.bytes().await.unwrap(), CONTENT);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn d21_d22_permissions_by_their_older_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let option = |id: &str, kind: &str| threadline_contract::QuestionOption {
+        option_id: id.into(),
+        label: id.into(),
+        kind: Some(kind.into()),
+    };
+    for (n, respond, heard) in [
+        (1, json!({"optionId": "yes"}), Some("yes".to_owned())),
+        (2, json!({"decision": "cancel"}), None),
+    ] {
+        let gateway = Arc::new(Gateway {
+            asks: Some(Ask {
+                id: QuestionId::new(&format!("perm-{n}")).unwrap(),
+                kind: threadline_contract::QuestionKind::Permission,
+                text: "May I?".into(),
+                options: vec![option("yes", "allow_once"), option("no", "reject_once")],
+                free_text: false,
+            }),
+            ..Gateway::new()
+        });
+        let bridge = world(folder.path(), &gateway).await;
+        let thread = format!("draft:{n}");
+        bridge.rpc("session.start", turn(&thread)).await;
+        bridge.at_stage(&thread, "waiting").await;
+        let list = bridge
+            .rpc("xworkmate.permissions.list", json!({"sessionId": thread}))
+            .await["result"]["permissions"]
+            .clone();
+        assert_eq!(
+            (
+                &list[0]["requestId"],
+                &list[0]["sessionId"],
+                &list[0]["text"],
+                &list[1]
+            ),
+            (
+                &json!(format!("perm-{n}")),
+                &json!(thread),
+                &json!("May I?"),
+                &Value::Null
+            )
+        );
+        let method = "xworkmate.permissions.respond";
+        let request = json!({"requestId": list[0]["requestId"], "sessionId": thread});
+        for (change, code) in [
+            (json!({"optionId": "maybe"}), "QUESTION_OPTION_NOT_OFFERED"),
+            (
+                json!({"optionId": "yes", "sessionId": "draft:other"}),
+                "CONFLICT",
+            ),
+            (
+                json!({"optionId": "yes", "requestId": "perm-none"}),
+                "QUESTION_NOT_FOUND",
+            ),
+            (
+                json!({"optionId": "yes", "decision": "cancel"}),
+                "INVALID_REQUEST",
+            ),
+            (json!({}), "INVALID_REQUEST"),
+        ] {
+            assert_eq!(
+                bridge
+                    .code(method, with(request.clone(), change.clone()))
+                    .await,
+                json!(code),
+                "{change}"
+            );
+        }
+        let done = bridge
+            .rpc(method, with(request.clone(), respond.clone()))
+            .await["result"]
+            .clone();
+        let outcome = match &heard {
+            Some(option) => json!({"outcome": "selected", "optionId": option}),
+            None => json!({"outcome": "cancelled"}),
+        };
+        assert_eq!(
+            (&done["accepted"], &done["outcome"]),
+            (&json!(true), &outcome)
+        );
+        // The same again is the same; another is too late.
+        let again = bridge.rpc(method, with(request.clone(), respond)).await["result"].clone();
+        assert_eq!(again["outcome"], outcome);
+        assert_eq!(
+            bridge
+                .code(method, with(request, json!({"optionId": "no"})))
+                .await,
+            json!("QUESTION_ALREADY_CLOSED")
+        );
+        for _ in 0..200 {
+            if !gateway.answers.lock().unwrap().is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(*gateway.answers.lock().unwrap(), [heard]);
+        gateway.end.send_replace(Some(ended(EndStatus::Completed)));
+        bridge.ended(&thread).await;
+        bridge.stop().await;
+    }
+}
