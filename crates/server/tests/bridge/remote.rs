@@ -136,7 +136,7 @@ impl Runtime for Remote {
         })
     }
     fn new_session_key(&self, thread: &AppThreadKey, _: u32) -> SessionKey {
-        SessionKey::new(&format!("agent:main:{thread}")).unwrap()
+        SessionKey::new(format!("agent:main:{thread}")).unwrap()
     }
     fn reserve<'a>(&'a self, _: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
         Box::pin(async { Ok(()) })
@@ -600,7 +600,7 @@ async fn d21_d22_permissions_by_their_older_names() {
     ] {
         let gateway = Arc::new(Gateway {
             asks: Some(Ask {
-                id: QuestionId::new(&format!("perm-{n}")).unwrap(),
+                id: QuestionId::new(format!("perm-{n}")).unwrap(),
                 kind: threadline_contract::QuestionKind::Permission,
                 text: "May I?".into(),
                 options: vec![option("yes", "allow_once"), option("no", "reject_once")],
