@@ -1,0 +1,166 @@
+//! A gateway, a model and a bridge, and what one does with them.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use threadline_e2e::{
+    gateway::{Gateway, Options},
+    scripted_model::Model,
+    world::{self, World},
+};
+
+/// How long a turn may take: a dead model alone takes a minute and a half.
+pub(crate) const TURN: Duration = Duration::from_secs(200);
+
+pub(crate) struct Bench {
+    pub(crate) gateway: Gateway,
+    pub(crate) model: Model,
+    pub(crate) world: World,
+}
+
+/// What came of a run: status, code, text, files.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) status: String,
+    pub(crate) code: Option<String>,
+    pub(crate) text: Option<String>,
+    pub(crate) files: Vec<String>,
+}
+
+impl Bench {
+    /// A gateway of its own. `None`: it is not installed, which was said.
+    pub(crate) async fn start(config: Value) -> Option<Self> {
+        let model = Model::start().await;
+        let mut settings = json!({"plugins": {"entries": {"openclaw-multi-session-plugins": {"config": {
+            "binary": world::binary(),
+        }}}}});
+        merge(&mut settings, config);
+        let options = Options {
+            plugins: vec![plugin()],
+            model: model.v1(),
+            config: settings,
+        };
+        let gateway = Gateway::start(&options).await?;
+        let world = bridge(&gateway).await;
+        Some(Self {
+            gateway,
+            model,
+            world,
+        })
+    }
+
+    pub(crate) async fn send(&self, thread: &str, prompt: &str) -> String {
+        let sent = self.request(thread, prompt, None).await;
+        let run = sent["result"]["runId"].as_str();
+        run.unwrap_or_else(|| panic!("{sent:#}\n{}", self.world.log()))
+            .to_owned()
+    }
+
+    pub(crate) async fn request(&self, thread: &str, prompt: &str, id: Option<&str>) -> Value {
+        let mut turn = turn(thread, prompt);
+        if let Some(id) = id {
+            turn["requestId"] = json!(id);
+        }
+        self.world.rpc("session.start", turn).await
+    }
+
+    pub(crate) async fn ended(&self, thread: &str) -> Outcome {
+        outcome(&self.world.ended_within(thread, TURN).await)
+    }
+
+    /// Sends a turn and waits for its end.
+    pub(crate) async fn run(&self, thread: &str, prompt: &str) -> Outcome {
+        self.send(thread, prompt).await;
+        self.ended(thread).await
+    }
+
+    /// Waits until the model was asked something that contains this.
+    pub(crate) async fn model_hears(&self, words: &str) {
+        let begun = Instant::now();
+        while self.heard(words) == 0 {
+            assert!(begun.elapsed() < TURN, "the model never heard {words:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// How often the model was asked something whose last message contains this.
+    pub(crate) fn heard(&self, words: &str) -> usize {
+        let prompts = self.model.seen.prompts();
+        prompts.iter().filter(|p| p.contains(words)).count()
+    }
+
+    pub(crate) async fn status(&self, thread: &str) -> Value {
+        let params = json!({"appThreadKey": thread});
+        self.world.rpc("xworkmate.tasks.get", params).await["result"].clone()
+    }
+}
+
+/// A bridge to this gateway.
+pub(crate) async fn bridge(gateway: &Gateway) -> World {
+    let mut world = World::new();
+    world.set("THREADLINE_OPENCLAW_URL", &gateway.url());
+    world.set("THREADLINE_OPENCLAW_TOKEN", gateway.token());
+    let world = world.running().await;
+    // A gateway that has just started is slow to greet.
+    let begun = Instant::now();
+    loop {
+        let told = world.rpc("acp.capabilities", json!({})).await;
+        let probes = told["result"]["providerProbeSummary"].as_array();
+        let up = |p: &Value| p["providerId"] == json!("openclaw") && p["available"] == json!(true);
+        if probes.is_some_and(|probes| probes.iter().any(up)) {
+            return world;
+        }
+        assert!(begun.elapsed() < TURN, "{told:#}\n{}", world.log());
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+pub(crate) fn turn(thread: &str, prompt: &str) -> Value {
+    json!({
+        "sessionId": thread, "threadId": thread, "prompt": prompt,
+        "routing": {"explicitExecutionTarget": "gateway", "preferredGatewayProviderId": "openclaw"},
+        "metadata": {"xworkmateTaskArtifactContract": {
+            "schemaVersion": 1, "appThreadKey": thread, "expectedArtifactDirs": ["reports/"],
+        }},
+    })
+}
+
+pub(crate) fn outcome(snapshot: &Value) -> Outcome {
+    let text = |name: &str| snapshot[name].as_str().map(str::to_owned);
+    let items = snapshot["artifacts"]["items"].as_array();
+    let paths = items.map(|items| items.iter().map(|i| i["path"].as_str().unwrap().to_owned()));
+    Outcome {
+        status: text("status").unwrap_or_default(),
+        code: text("code"),
+        text: text("text").filter(|t| !t.is_empty()),
+        files: paths.map(Iterator::collect).unwrap_or_default(),
+    }
+}
+
+pub(crate) fn completed(text: &str, files: &[&str]) -> Outcome {
+    Outcome {
+        status: "completed".into(),
+        code: None,
+        text: Some(text.into()),
+        files: files.iter().map(|f| (*f).to_owned()).collect(),
+    }
+}
+
+fn plugin() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../openclaw-plugin")
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (_, Value::Null) => {}
+        (into, from) => *into = from,
+    }
+}

@@ -1,0 +1,10 @@
+//! The bridge on a real OpenClaw gateway, with its plugin and a scripted model.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod bench;
+mod restarts;
+mod turns;

@@ -1,0 +1,145 @@
+//! What turns come to when the gateway or the bridge dies in the middle.
+
+use std::time::{Duration, Instant};
+
+use pretty_assertions::assert_eq;
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::bench::{Bench, Outcome, completed};
+
+/// SIGKILL after the model was reached: the gateway takes the turn up under another name, and its end
+/// is this run's end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_the_gateway_takes_up_again_is_the_same_run() {
+    let Some(mut bench) = Bench::start(json!({})).await else {
+        return;
+    };
+    assert_eq!(
+        bench.run("draft:warm", "[[say warm]]").await,
+        completed("warm", &[])
+    );
+    bench
+        .send("draft:killed", "[[sleep 6000]] [[say survived]]")
+        .await;
+    bench.model_hears("survived").await;
+    bench.gateway.kill();
+    assert_eq!(
+        bench.status("draft:killed").await["status"],
+        json!("running")
+    );
+    bench.gateway.resume().await;
+    let ready = Instant::now();
+    assert_eq!(
+        bench.ended("draft:killed").await,
+        completed("survived", &[])
+    );
+    println!(
+        "taken up and ended {:?} after the gateway was ready",
+        ready.elapsed()
+    );
+    // The session goes on as if nothing had been.
+    assert_eq!(
+        bench.run("draft:killed", "[[say and on]]").await,
+        completed("and on", &[])
+    );
+
+    bench
+        .send("draft:both", "[[sleep 6000]] [[say both survived]]")
+        .await;
+    bench.model_hears("both survived").await;
+    bench.gateway.kill();
+    bench.world.kill();
+    bench.gateway.resume().await;
+    bench.world.start().await;
+    assert_eq!(
+        bench.ended("draft:both").await,
+        completed("both survived", &[])
+    );
+}
+
+/// SIGKILL before the model was reached: whatever the gateway makes of the turn, it is told, and the
+/// turn is worked on once at most.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_dies_before_the_model_is_never_worked_on_twice() {
+    let Some(mut bench) = Bench::start(json!({})).await else {
+        return;
+    };
+    // The first run after a start takes seconds to reach the model.
+    let run = bench.send("draft:early", "[[say early bird]]").await;
+    assert_eq!(bench.heard("early bird"), 0);
+    bench.gateway.kill();
+    bench.gateway.resume().await;
+    let ended = bench.ended("draft:early").await;
+    let lost = Outcome {
+        status: "failed".into(),
+        code: Some("RUN_LOST".into()),
+        text: None,
+        files: vec![],
+    };
+    let taken_up = completed("early bird", &[]);
+    match bench.heard("early bird") {
+        0 => assert_eq!(ended, lost),
+        1 => assert_eq!(ended, taken_up),
+        more => panic!("the turn was worked on {more} times: {ended:?}"),
+    }
+    println!("a turn that died before the model: {ended:?}");
+    // Asked again by the same name, it is the same run, and nothing happens.
+    assert_eq!(bench.status("draft:early").await["runId"], json!(run));
+}
+
+/// SIGTERM: the gateway lets the run end, and its end is told although the gateway is gone and back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_stops_in_order_keeps_what_ran() {
+    let Some(mut bench) = Bench::start(json!({})).await else {
+        return;
+    };
+    bench.run("draft:warm", "[[say warm]]").await;
+    bench
+        .send("draft:drained", "[[sleep 4000]] [[say drained]]")
+        .await;
+    bench.model_hears("drained").await;
+    bench.gateway.signal(Signal::TERM);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // A turn that comes now waits for the gateway to be back.
+    bench.send("draft:waits", "[[say waited]]").await;
+    assert!(bench.gateway.stop().await, "{}", bench.gateway.log());
+    bench.gateway.resume().await;
+    let (drained, waited) = tokio::join!(bench.ended("draft:drained"), bench.ended("draft:waits"));
+    assert_eq!(drained, completed("drained", &[]));
+    assert_eq!(waited, completed("waited", &[]));
+    assert_eq!((bench.heard("drained"), bench.heard("waited")), (1, 1));
+}
+
+/// The bridge dies while the gateway works, and is back: before the end, and after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bridge_that_dies_finds_its_runs_again() {
+    let Some(mut bench) = Bench::start(json!({})).await else {
+        return;
+    };
+    bench.run("draft:warm", "[[say warm]]").await;
+    bench
+        .send("draft:long", "[[sleep 5000]] [[say the long one]]")
+        .await;
+    bench
+        .send("draft:short", "[[sleep 1000]] [[say the short one]]")
+        .await;
+    bench.model_hears("the short one").await;
+    bench.model_hears("the long one").await;
+    bench.world.kill();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    bench.world.start().await;
+    let (long, short) = tokio::join!(bench.ended("draft:long"), bench.ended("draft:short"));
+    assert_eq!(long, completed("the long one", &[]));
+    assert_eq!(short, completed("the short one", &[]));
+    assert_eq!(
+        (bench.heard("the long one"), bench.heard("the short one")),
+        (1, 1)
+    );
+    // And the gateway, after the end: what was recorded stays.
+    bench.gateway.kill();
+    assert_eq!(
+        bench.ended("draft:long").await,
+        completed("the long one", &[])
+    );
+}

@@ -1,0 +1,222 @@
+//! What turns come to while the gateway stays up.
+
+use std::time::Duration;
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use super::bench::{Bench, Outcome, completed, outcome, turn};
+
+/// Everything that a model can do to a turn, on threads of their own, at once: the slow ones take no
+/// time from the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_turn_ends_truthfully() {
+    let Some(bench) = Bench::start(json!({})).await else {
+        return;
+    };
+    // The first run after a start is slow; the others shall not wait for it.
+    assert_eq!(
+        bench.run("draft:text", "[[say first answer]]").await,
+        completed("first answer", &[])
+    );
+    tokio::join!(
+        dead_model(&bench),
+        failing_models(&bench),
+        stopped(&bench),
+        files(&bench),
+        sent_twice(&bench),
+    );
+    tokio::join!(hostile_keys(&bench), five_at_once(&bench));
+    // Nothing that the model was asked is still open: a stop reached it.
+    assert_eq!(bench.model.seen.open(), 0);
+}
+
+/// 500 for ever: the gateway tries for more than a minute, and the run is running all that time.
+async fn dead_model(bench: &Bench) {
+    let thread = "draft:dead";
+    bench.send(thread, "[[fail 500]] [[say never]]").await;
+    bench.model_hears("[[fail 500]] [[say never]]").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(bench.status(thread).await["status"], json!("running"));
+    let ended = bench.ended(thread).await;
+    assert_eq!(
+        ended,
+        Outcome {
+            status: "failed".into(),
+            code: Some("MODEL_FAILED".into()),
+            text: None,
+            files: vec![],
+        }
+    );
+}
+
+/// A model that refuses, then one that recovers, on a session that has an answer already.
+async fn failing_models(bench: &Bench) {
+    let thread = "draft:failing";
+    let first = bench.run(thread, "[[say the answer before]]").await;
+    assert_eq!(first, completed("the answer before", &[]));
+    let refused = bench.run(thread, "[[fail 400]] [[say never]]").await;
+    assert_eq!(
+        refused,
+        Outcome {
+            status: "failed".into(),
+            code: Some("MODEL_FAILED".into()),
+            // Not the answer before.
+            text: None,
+            files: vec![],
+        }
+    );
+    let message = bench.status(thread).await["message"].clone();
+    assert!(message.as_str().is_some_and(|m| m.len() > 10), "{message}");
+    let recovered = bench.run(thread, "[[fail 500 2]] [[say recovered]]").await;
+    assert_eq!(recovered, completed("recovered", &[]));
+    let last = bench.run(thread, "[[say last]]").await;
+    assert_eq!(last, completed("last", &[]));
+}
+
+/// A run that is asked to stop ends as cancelled, with none of the session's earlier words.
+async fn stopped(bench: &Bench) {
+    let thread = "draft:stopped";
+    bench.run(thread, "[[say earlier words]]").await;
+    bench
+        .send(thread, "[[sleep 15000]] [[say never said]]")
+        .await;
+    bench.model_hears("never said").await;
+    let params = json!({"appThreadKey": thread});
+    let receipt = bench.world.rpc("xworkmate.tasks.cancel", params).await;
+    assert_eq!(receipt["result"]["accepted"], json!(true), "{receipt:#}");
+    let ended = bench.ended(thread).await;
+    assert_eq!(
+        ended,
+        Outcome {
+            status: "cancelled".into(),
+            code: None,
+            text: None,
+            files: vec![],
+        }
+    );
+    // The session is free again. (What the model makes of the two messages that it now sees is its own.)
+    let next = bench.run(thread, "[[say after the stop]]").await;
+    assert_eq!(next.status, "completed");
+}
+
+/// Files in the run's folder and in a declared folder come home, with their bytes; a later run does
+/// not bring them again.
+async fn files(bench: &Bench) {
+    let thread = "draft:files";
+    let prompt = "[[write reports/a.md = one]] [[say written]]";
+    let ended = bench.run(thread, prompt).await;
+    assert_eq!(ended, completed("written", &["reports/a.md"]));
+    let snapshot = bench.status(thread).await;
+    let url = snapshot["artifacts"]["items"][0]["url"].as_str().unwrap();
+    let url = match url.starts_with("http") {
+        true => url.to_owned(),
+        false => format!("{}{url}", bench.world.url),
+    };
+    let get = bench.world.http.get(url).bearer_auth(&bench.world.token);
+    let answer = get.send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.bytes().await.unwrap(), "one");
+    let next = bench.run(thread, "[[say nothing new]]").await;
+    assert_eq!(next, completed("nothing new", &[]));
+}
+
+/// The same request twice is one run, and the model hears it once.
+async fn sent_twice(bench: &Bench) {
+    let thread = "draft:twice";
+    let prompt = "[[sleep 500]] [[say once only]]";
+    let one = bench.request(thread, prompt, Some("same")).await;
+    let two = bench.request(thread, prompt, Some("same")).await;
+    assert_eq!(
+        one["result"]["runId"], two["result"]["runId"],
+        "{one:#} {two:#}"
+    );
+    assert_eq!(bench.ended(thread).await, completed("once only", &[]));
+    assert_eq!(bench.heard("once only"), 1);
+}
+
+/// Keys that differ only in case, keys that would leave a folder, keys that are the gateway's own.
+async fn hostile_keys(bench: &Bench) {
+    let mut sessions = vec![];
+    for (thread, word) in [
+        ("Draft:Twin", "upper"),
+        ("draft:twin", "lower"),
+        ("draft:../../../etc/passwd", "climber"),
+        ("draft:a/b\\c*?<>|\"", "signs"),
+        ("draft:☃ snow", "snow"),
+    ] {
+        let ended = bench.run(thread, &format!("[[say {word}]]")).await;
+        assert_eq!(ended, completed(word, &[]), "{thread}");
+        let snapshot = bench.status(thread).await;
+        let scope = snapshot["artifactScope"].as_str().unwrap().to_owned();
+        assert_eq!(scope.split('/').count(), 3, "{scope}");
+        assert!(bench.gateway.workspace().join(&scope).is_dir(), "{scope}");
+        sessions.push(snapshot["openclawSessionKey"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(
+        sessions[..2],
+        ["agent:main:draft:twin", "agent:main:draft:twin-2"]
+    );
+    for reserved in ["acp:codex:x", "cron:nightly", "draft:subagent:1"] {
+        let refused = bench.request(reserved, "[[say no]]", None).await;
+        assert_eq!(
+            refused["error"]["data"]["code"],
+            json!("INVALID_REQUEST"),
+            "{refused:#}"
+        );
+    }
+}
+
+/// Five threads at once: each has its own words and its own files.
+async fn five_at_once(bench: &Bench) {
+    let one = |n: usize| async move {
+        let thread = format!("draft:five-{n}");
+        let prompt = format!("[[sleep 1500]] [[write reports/five-{n}.md = {n}]] [[say I am {n}]]");
+        (n, bench.run(&thread, &prompt).await)
+    };
+    let all = tokio::join!(one(1), one(2), one(3), one(4), one(5));
+    for (n, ended) in [all.0, all.1, all.2, all.3, all.4] {
+        let file = format!("reports/five-{n}.md");
+        assert_eq!(ended, completed(&format!("I am {n}"), &[&file]));
+    }
+}
+
+/// Two bridges on one gateway do not hear each other's runs, and a thread key is the first one's.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_bridges_share_a_gateway_that_keeps_its_workspace_elsewhere() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let config = json!({"agents": {"defaults": {"workspace": elsewhere.path()}}});
+    let Some(bench) = Bench::start(config).await else {
+        return;
+    };
+    let other = super::bench::bridge(&bench.gateway).await;
+    let send = |prompt: &'static str| other.rpc("session.start", turn("draft:theirs", prompt));
+    let (ours, theirs) = tokio::join!(
+        bench.run(
+            "draft:ours",
+            "[[sleep 800]] [[write reports/o.md = o]] [[say ours]]"
+        ),
+        async {
+            send("[[sleep 800]] [[write reports/t.md = t]] [[say theirs]]").await;
+            outcome(&other.ended_within("draft:theirs", super::bench::TURN).await)
+        }
+    );
+    assert_eq!(ours, completed("ours", &["reports/o.md"]));
+    assert_eq!(theirs, completed("theirs", &["reports/t.md"]));
+    let scope = bench.status("draft:ours").await["artifactDirectory"].clone();
+    let folder = elsewhere.path().canonicalize().unwrap();
+    assert!(
+        scope
+            .as_str()
+            .unwrap()
+            .starts_with(folder.to_str().unwrap()),
+        "{scope}"
+    );
+    let runtimes: Value = bench.world.rpc("acp.capabilities", json!({})).await;
+    let lane = &runtimes["result"]["gatewayProviders"][0];
+    assert_eq!(
+        (&lane["providerId"], &lane["maxActive"], &lane["maxQueued"]),
+        (&json!("openclaw"), &json!(5), &json!(20)),
+        "{runtimes:#}"
+    );
+}
