@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use pretty_assertions::assert_eq;
-use rustix::process::Signal;
 use serde_json::json;
 
 use super::bench::{Bench, Outcome, completed};
@@ -86,29 +85,6 @@ async fn a_turn_that_dies_before_the_model_is_never_worked_on_twice() {
     println!("a turn that died before the model: {ended:?}");
     // Asked again by the same name, it is the same run, and nothing happens.
     assert_eq!(bench.status("draft:early").await["runId"], json!(run));
-}
-
-/// SIGTERM: the gateway lets the run end, and its end is told although the gateway is gone and back.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_that_stops_in_order_keeps_what_ran() {
-    let Some(mut bench) = Bench::start(json!({})).await else {
-        return;
-    };
-    bench.run("draft:warm", "[[say warm]]").await;
-    bench
-        .send("draft:drained", "[[sleep 4000]] [[say drained]]")
-        .await;
-    bench.model_hears("drained").await;
-    bench.gateway.signal(Signal::TERM);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    // A turn that comes now waits for the gateway to be back.
-    bench.send("draft:waits", "[[say waited]]").await;
-    assert!(bench.gateway.stop().await, "{}", bench.gateway.log());
-    bench.gateway.resume().await;
-    let (drained, waited) = tokio::join!(bench.ended("draft:drained"), bench.ended("draft:waits"));
-    assert_eq!(drained, completed("drained", &[]));
-    assert_eq!(waited, completed("waited", &[]));
-    assert_eq!((bench.heard("drained"), bench.heard("waited")), (1, 1));
 }
 
 /// The bridge dies while the gateway works, and is back: before the end, and after it.
