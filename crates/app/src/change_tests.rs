@@ -169,7 +169,7 @@ fn the_same_result_told_twice_is_one_message() {
 }
 
 proptest! {
-    /// Whatever happens in whatever order: the lifecycle stays one of the seed's, a code is there
+    /// Whatever happens in whatever order: the lifecycle stays one of those that there are, a code is there
     /// exactly when the thread is at rest after a run, and no turn is in two places.
     #[test]
     fn no_order_of_things_breaks_a_record(steps in prop::collection::vec((0u8..10, 1u32..5), 1..60)) {

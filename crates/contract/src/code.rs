@@ -178,7 +178,7 @@ impl schemars::JsonSchema for Code {
     }
 }
 
-/// What a thread says about its last run: a seed's word, a code of the list, or an HTTP status.
+/// What a thread says about its last run: a status word, a code of the list, or an HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultCode {
     /// The run completed.

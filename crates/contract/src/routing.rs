@@ -26,7 +26,7 @@ impl RuntimeId {
             Self::Builtin => "builtin",
         }
     }
-    /// `gateway` or `agent`, the two execution targets of the seed.
+    /// `gateway` or `agent`, the two execution targets.
     pub fn target(&self) -> &'static str {
         match self {
             Self::OpenClaw => "gateway",

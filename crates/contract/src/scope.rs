@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::{RunId, SessionKey};
 
-/// Characters of a segment, as the seed counts them.
+/// Characters of a segment, as existing plugins count them.
 const MOST_CHARS: usize = 96;
 /// Bytes of a segment: file systems stop at 255, and a temporary name needs room beside it.
 const MOST_BYTES: usize = 240;
@@ -16,7 +16,7 @@ pub const WORK: &str = "work";
 /// Our own notes stand there too.
 pub const NOTES: &str = ".xworkmate";
 
-/// Turns a key into one folder name: the seed's rule (listed punctuation becomes `-`, 96
+/// Turns a key into one folder name: the rule of existing plugins (listed punctuation becomes `-`, 96
 /// characters), extended where it is silent: NFC, control characters become `-`, at most 240
 /// bytes on a character boundary, and a name of dots alone gets `_` in front.
 ///

@@ -125,7 +125,7 @@ pub struct Snapshot {
     pub turn_id: RunId,
     /// The session on the runtime, from the durable mapping.
     pub session_key: SessionKey,
-    /// The same, under the seed's name, where the runtime is OpenClaw.
+    /// The same, under its older name, where the runtime is OpenClaw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub openclaw_session_key: Option<SessionKey>,
     /// Where it runs.

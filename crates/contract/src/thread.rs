@@ -10,7 +10,7 @@ use crate::{
 /// The record's version, as existing apps write it.
 pub const SCHEMA_VERSION: u32 = 20_260_411;
 
-/// `lifecycleStatus`: the seed's values and no others. `ready` does not mean success.
+/// `lifecycleStatus`: these values and no others. `ready` does not mean success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Lifecycle {
@@ -24,7 +24,7 @@ pub enum Lifecycle {
     Archived,
 }
 
-/// `lastArtifactSyncStatus`: the seed's values and no others.
+/// `lastArtifactSyncStatus`: these values and no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SyncStatus {

@@ -111,7 +111,7 @@ impl Shared {
                     if record.look(|past| past.ended.is_some()) {
                         return true;
                     }
-                    tracing::warn!(path = %record.path().display(), "A run's agent cannot be followed for now: {why}");
+                    tracing::warn!(path = %record.path().display(), "A run's agent cannot be followed; it is tried again: {why}");
                 }
             }
             sleep(pause).await;
