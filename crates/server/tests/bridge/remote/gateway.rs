@@ -1,0 +1,244 @@
+//! A gateway as a test wants it: away, slow, or with other bytes than it promised.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use threadline_contract::{
+    AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Fault, QuestionId, Removed, RunId,
+    RuntimeId, SessionKey, Sha256 as Digest,
+};
+use threadline_runtimes::{
+    Ask, Availability, Body, End, EndStatus, Follow, Frame, Identity, LaneSize, Manifest, Pending,
+    Places, ReadAt, Registry, Room, RoomRules, RunRef, Runtime, Signal, TurnPlan, Update,
+};
+use tokio::sync::{mpsc, watch};
+
+/// A gateway as a test wants it.
+pub(super) struct Gateway {
+    pub(super) id: RuntimeId,
+    pub(super) lane: LaneSize,
+    /// It can be reached.
+    pub(super) up: watch::Sender<bool>,
+    /// How many more calls about files fail before one works.
+    pub(super) failures: AtomicU32,
+    /// How often bytes were asked for.
+    pub(super) reads: AtomicU64,
+    /// How a run ends, once it shall.
+    pub(super) end: watch::Sender<Option<End>>,
+    /// What it hands over for `a.txt`, which claims to be `CONTENT`.
+    pub(super) content: Mutex<Vec<u8>>,
+    pub(super) asks: Option<Ask>,
+    pub(super) answers: Mutex<Vec<Option<String>>>,
+}
+
+pub(super) const CONTENT: &[u8] = b"0123456789";
+
+pub(super) fn ended(status: EndStatus) -> End {
+    End {
+        status,
+        code: (status == EndStatus::Failed).then_some(Code::ExecutionFailed),
+        message: None,
+        text: Some("done".into()),
+        usage: None,
+        wrote: vec![],
+    }
+}
+
+impl Gateway {
+    pub(super) fn new() -> Self {
+        Self {
+            id: RuntimeId::OpenClaw,
+            lane: LaneSize {
+                max_active: 1,
+                max_queued: 3,
+            },
+            up: watch::Sender::new(true),
+            failures: AtomicU32::new(0),
+            reads: AtomicU64::new(0),
+            end: watch::Sender::new(None),
+            content: Mutex::new(CONTENT.to_vec()),
+            asks: None,
+            answers: Mutex::default(),
+        }
+    }
+
+    fn reached(&self) -> Result<(), Fault> {
+        match *self.up.borrow() {
+            true => Ok(()),
+            false => Err(Fault::new(
+                Code::ProviderUnavailable,
+                "The gateway is away.",
+            )),
+        }
+    }
+
+    fn file(&self) -> Result<(), Fault> {
+        self.reached()?;
+        let failed = self
+            .failures
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+        match failed {
+            Ok(_) => Err(Fault::new(Code::RuntimeReadFailed, "Not this time.")),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+struct File(Arc<Gateway>);
+
+impl ReadAt for File {
+    fn read_at(&self, offset: u64, len: usize) -> Pending<'_, Result<Bytes, Fault>> {
+        Box::pin(async move {
+            self.0.file()?;
+            self.0.reads.fetch_add(1, Ordering::SeqCst);
+            let content = self.0.content.lock().unwrap();
+            let from = content.len().min(offset as usize);
+            let to = content.len().min(from + len.min(4));
+            Ok(Bytes::copy_from_slice(&content[from..to]))
+        })
+    }
+}
+
+/// The runtime that the engine holds.
+pub(super) struct Remote(pub(super) Arc<Gateway>);
+
+impl Runtime for Remote {
+    fn id(&self) -> &RuntimeId {
+        &self.0.id
+    }
+    fn label(&self) -> &str {
+        "A gateway"
+    }
+    fn lane(&self) -> LaneSize {
+        self.0.lane
+    }
+    fn is_local(&self) -> bool {
+        false
+    }
+    fn probe(&self) -> Pending<'_, Availability> {
+        Box::pin(async {
+            let reached = self.0.reached();
+            Availability {
+                available: reached.is_ok(),
+                status: reached.map_or_else(|f| f.message, |()| "version 1".into()),
+            }
+        })
+    }
+    fn new_session_key(&self, thread: &AppThreadKey, _: u32) -> SessionKey {
+        SessionKey::new(format!("agent:main:{thread}")).unwrap()
+    }
+    fn reserve<'a>(&'a self, _: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async { Ok(()) })
+    }
+    fn forget<'a>(&'a self, _: &'a SessionKey, _: &'a [RunId]) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async { Ok(()) })
+    }
+    fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
+        Box::pin(async {
+            self.0.reached()?;
+            Ok(Places {
+                scope: ArtifactScope::of(&plan.session, &plan.run).unwrap(),
+                artifact_directory: "/there".into(),
+                work_folder: "/there".into(),
+                attachments: vec![],
+            })
+        })
+    }
+    fn start<'a>(&'a self, _: &'a TurnPlan, _: &'a Places) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async { self.0.reached() })
+    }
+    fn follow<'a>(&'a self, _: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>> {
+        Box::pin(async move {
+            self.0.reached()?;
+            let (send, receive) = mpsc::channel(4);
+            let gateway = self.0.clone();
+            tokio::spawn(async move {
+                if let Some(ask) = gateway.asks.clone().filter(|_| after < 1) {
+                    let update = Update::Asked(ask);
+                    let _ = send.send(Signal::Frame(Frame { no: 1, update })).await;
+                }
+                let (mut end, mut up) = (gateway.end.subscribe(), gateway.up.subscribe());
+                let ended = async { end.wait_for(Option::is_some).await.map(|e| e.clone()) };
+                let broken = async { up.wait_for(|up| !up).await.map(|_| ()) };
+                let end = tokio::select! {
+                    end = ended => end.ok().flatten(),
+                    // Nothing more is heard.
+                    _ = broken => None,
+                    () = send.closed() => None,
+                };
+                if let Some(end) = end {
+                    let _ = send.send(Signal::End(end)).await;
+                }
+            });
+            Ok(receive)
+        })
+    }
+    fn ask_registry<'a>(&'a self, _: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
+        Box::pin(async {
+            self.0.reached()?;
+            Ok(self
+                .0
+                .end
+                .borrow()
+                .clone()
+                .map_or(Registry::Running, Registry::Ended))
+        })
+    }
+    fn cancel<'a>(&'a self, _: &'a RunRef) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async { Ok(()) })
+    }
+    fn answer<'a>(
+        &'a self,
+        _: &'a RunRef,
+        _: &'a QuestionId,
+        answer: Option<&'a str>,
+    ) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async move {
+            let mut answers = self.0.answers.lock().unwrap();
+            let answer = answer.map(str::to_owned);
+            if answers.last() != Some(&answer) {
+                answers.push(answer);
+            }
+            Ok(())
+        })
+    }
+    fn collect<'a>(&'a self, _: &'a TurnPlan, _: &'a End) -> Pending<'a, Result<Manifest, Fault>> {
+        Box::pin(async {
+            self.0.reached()?;
+            let artifact = |path: &str| Artifact {
+                path: ArtifactPath::new(path).unwrap(),
+                size: CONTENT.len() as u64,
+                sha256: Digest(Sha256::digest(CONTENT).into()),
+                content_type: "text/plain".into(),
+            };
+            Ok(Manifest {
+                artifacts: vec![artifact("a.txt")],
+                ..Manifest::default()
+            })
+        })
+    }
+    fn hold<'a>(&'a self, _: &'a RunRef, _: i64) -> Pending<'a, Result<Option<Removed>, Fault>> {
+        Box::pin(async { Ok(None) })
+    }
+    fn make_room(&self, _: RoomRules) -> Pending<'_, Result<Room, Fault>> {
+        Box::pin(async { Ok(Room::default()) })
+    }
+    fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {
+        Box::pin(async {
+            self.0.file()?;
+            Ok(Body {
+                artifact: Artifact {
+                    path: artifact.path.clone(),
+                    size: artifact.size,
+                    sha256: artifact.sha256,
+                    content_type: "text/plain".into(),
+                },
+                reader: Box::new(File(self.0.clone())),
+            })
+        })
+    }
+}
