@@ -4,8 +4,8 @@ import { randomUUID } from "node:crypto";
 
 import { PLUGIN_ID } from "./src/keys.js";
 import { MAPPING } from "./src/mapping.js";
-import { EXPORT, LIST, METHODS, enriched } from "./src/methods.js";
-import { ROUTE, download } from "./src/download.js";
+import { EXPORT, LIST, METHODS, ROUTE, enriched } from "./src/methods.js";
+import { download } from "./src/download.js";
 import { TOOL, artifactsTool } from "./src/tool.js";
 import { Sessions } from "./src/sessions.js";
 import { Sidecar } from "./src/sidecar.js";
@@ -86,7 +86,8 @@ export default {
     }
     api.registerHttpRoute?.({
       path: ROUTE,
-      auth: "gateway",
+      // By the file's reference: a bridge that was paired has no token that the gateway takes over HTTP.
+      auth: "plugin",
       match: "exact",
       handler: async (request, response) => {
         await download(parts.files, request, response);

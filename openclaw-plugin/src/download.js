@@ -1,4 +1,5 @@
-// Files over HTTP: as they are, in any size, in constant memory. The sidecar says which file it is and
+// Files over HTTP: as they are, in any size, in constant memory. A file's signed reference lets in, and
+// nothing else does: whoever may read the file was given it. The sidecar says which file it is and
 // proves that it holds what its reference was made for; the bytes go straight from the disk.
 
 import { constants } from "node:fs";
@@ -7,8 +8,6 @@ import { join } from "node:path";
 
 import { READ } from "./methods.js";
 import { Refusal, asRefusal } from "./refusal.js";
-
-export const ROUTE = "/plugins/openclaw-multi-session-plugins/artifact";
 
 const PART = 1024 * 1024;
 
@@ -39,8 +38,16 @@ export async function download(files, request, response) {
       response.setHeader("Allow", "GET, HEAD");
       return refuse(response, 405, new Refusal("METHOD_NOT_ALLOWED", "Use GET."));
     }
-    const params = Object.fromEntries(new URL(request.url ?? "", "http://gateway").searchParams);
-    const prove = () => files(READ, { ...params, maxInlineBytes: 0 }, gone.signal);
+    const shown = /^Bearer ([\w-]+)$/i.exec(request.headers.authorization ?? "")?.[1];
+    if (!shown) {
+      response.setHeader("WWW-Authenticate", "Bearer");
+      return refuse(response, 401, new Refusal("UNAUTHORIZED", "Show the file's `artifactRef`, in base64url, as the bearer token."));
+    }
+    // A reference may hold a name in any script; a header may not.
+    const artifactRef = Buffer.from(shown, "base64url").toString();
+    const query = new URL(request.url ?? "", "http://gateway").searchParams;
+    const run = { openclawSessionKey: query.get("openclawSessionKey"), runId: query.get("runId") };
+    const prove = () => files(READ, { ...run, artifactRef, maxInlineBytes: 0 }, gone.signal);
     const { artifactDirectory, artifacts: [artifact] } = await prove();
     const path = join(artifactDirectory, artifact.relativePath);
     const size = artifact.sizeBytes;

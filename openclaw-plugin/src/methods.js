@@ -13,6 +13,8 @@ export const EXPORT = "xworkmate.artifacts.export";
 export const LIST = "xworkmate.artifacts.list";
 export const READ = "xworkmate.artifacts.read";
 export const TASK = "xworkmate.tasks.get";
+/** Where whole files are handed over by HTTP. */
+export const ROUTE = "/plugins/openclaw-multi-session-plugins/artifact";
 
 /**
  * What the methods work with.
@@ -36,7 +38,7 @@ export const METHODS = [
   { name: COLLECT, scope: "operator.write", answer: (parts, params, { signal }) => parts.files(COLLECT, params, signal) },
   { name: EXPORT, scope: "operator.read", answer: (parts, params, { signal }) => parts.files(EXPORT, params, signal) },
   { name: LIST, scope: "operator.read", answer: (parts, params, { signal }) => parts.files(LIST, params, signal) },
-  { name: READ, scope: "operator.read", answer: (parts, params, { signal }) => parts.files(READ, params, signal) },
+  { name: READ, scope: "operator.read", answer: async (parts, params, { signal }) => ({ ...(await parts.files(READ, params, signal)), downloadPath: ROUTE }) },
   { name: TASK, scope: "operator.read", answer: (parts, params, { context }) => getTask(parts, params, context) },
 ];
 

@@ -71,25 +71,33 @@ test("the workspace of another agent", { skip }, async () => {
   assert.deepEqual(names(await thread.get(runId)), ["mine.txt"]);
 });
 
-test("over HTTP: whole, in part, and never without the token", { skip }, async () => {
+test("over HTTP: whole, in part, and only with the file's own reference", { skip }, async () => {
   const thread = new Thread(client);
-  const { runId } = await thread.run((prepared) => `[[write ${prepared.relativeArtifactDirectory}/ten.txt = 0123456789]][[say ok]]`);
-  const [artifact] = (await thread.get(runId)).artifacts;
-  const http = GATEWAY.url.replace(/^ws/, "http");
-  const url = `${http}/plugins/openclaw-multi-session-plugins/artifact?${new URLSearchParams({ openclawSessionKey: thread.openclawSessionKey, runId, artifactRef: artifact.artifactRef })}`;
-  const fetched = async (/** @type {Record<string, string>} */ headers, method = "GET") => {
+  const { runId } = await thread.run((prepared) => `[[write ${prepared.relativeArtifactDirectory}/zehn ü.txt = 0123456789]][[say ok]]`);
+  const { artifacts: [artifact], artifactScope } = await thread.get(runId);
+  const run = { openclawSessionKey: thread.openclawSessionKey, runId };
+  const { downloadPath } = await client.call("xworkmate.artifacts.read", { ...run, artifactRef: artifact.artifactRef });
+  const fetched = async (/** @type {Record<string, string>} */ headers, { method = "GET", query = /** @type {Record<string, string>} */ (run) } = {}) => {
+    const url = `${GATEWAY.url.replace(/^ws/, "http")}${downloadPath}?${new URLSearchParams(query)}`;
     const answer = await fetch(url, { method, headers });
     return [answer.status, answer.headers.get("content-range"), await answer.text()];
   };
-  const authorization = `Bearer ${GATEWAY.token}`;
-  assert.equal((await fetched({}))[0], 401);
-  assert.deepEqual(await fetched({ authorization }), [200, null, "0123456789"]);
-  assert.deepEqual(await fetched({ authorization, range: "bytes=2-4" }), [206, "bytes 2-4/10", "234"]);
-  assert.deepEqual(await fetched({ authorization, range: "bytes=-3" }), [206, "bytes 7-9/10", "789"]);
-  assert.equal((await fetched({ authorization, range: "bytes=10-" }))[0], 416);
-  assert.deepEqual(await fetched({ authorization }, "HEAD"), [200, null, ""]);
-  const wrong = await fetch(url.replace(runId, "another"), { headers: { authorization } });
-  assert.deepEqual([wrong.status, (await wrong.json()).error.code], [400, "INVALID_REQUEST"]);
+  const bearer = (/** @type {string} */ token) => ({ authorization: `Bearer ${Buffer.from(token).toString("base64url")}` });
+  const opens = bearer(artifact.artifactRef);
+  assert.deepEqual(await fetched(opens), [200, null, "0123456789"]);
+  assert.deepEqual(await fetched({ ...opens, range: "bytes=2-4" }), [206, "bytes 2-4/10", "234"]);
+  assert.deepEqual(await fetched({ ...opens, range: "bytes=-3" }), [206, "bytes 7-9/10", "789"]);
+  assert.equal((await fetched({ ...opens, range: "bytes=10-" }))[0], 416);
+  assert.deepEqual(await fetched(opens, { method: "HEAD" }), [200, null, ""]);
+  assert.equal((await fetched(opens, { method: "POST" }))[0], 405);
+
+  // Neither a path nor the gateway's own token is enough, and a reference is good for its file alone.
+  const byPath = { ...run, artifactScope, relativePath: artifact.relativePath };
+  assert.equal((await fetched({}, { query: byPath }))[0], 401);
+  assert.equal((await fetched(bearer(GATEWAY.token), { query: byPath }))[0], 400);
+  assert.equal((await fetched({ authorization: `Bearer ${GATEWAY.token}` }, { query: byPath }))[0], 400);
+  assert.equal((await fetched(bearer(artifact.artifactRef.replace("10.", "11."))))[0], 403);
+  assert.equal((await fetched(opens, { query: { ...run, runId: "another" } }))[0], 400);
 });
 
 test("the sidecar is killed, and nobody notices", { skip, timeout: 60_000 }, async () => {

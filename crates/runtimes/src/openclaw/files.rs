@@ -1,4 +1,4 @@
-//! A run's files: the plugin makes the folders, says what came of the run, and hands the bytes over.
+//! A run's files: the plugin makes the folders, and says what came of the run.
 //!
 //! The plugin may be an earlier one whose answers are not always true. What it says is held against
 //! what was asked: another session, run or scope is refused, and folders in which other threads' files
@@ -6,8 +6,6 @@
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc, time::Duration};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use threadline_contract::{
@@ -15,31 +13,24 @@ use threadline_contract::{
     RunId, SessionKey, Sha256,
     plugin::{
         COLLECT, CollectParams, ExportParams, LIST, OmittedSet, PREPARE, PrepareParams, Proof,
-        READ, ReadParams, SCHEMA_VERSION, Whose,
+        SCHEMA_VERSION, Whose,
     },
 };
-use tokio::{
-    sync::Mutex,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
 use super::{
     gateway::{CallError, Conn, Gateway},
     notes::Note,
     turn::{NEVER, RESTARTING, SMALL, unreachable},
 };
-use crate::{Body, End, EndStatus, Identity, Manifest, Pending, Places, ReadAt, TurnPlan};
+use crate::{End, EndStatus, Manifest, Places, TurnPlan};
 
 /// How long listing and hashing a large scope may take.
-const LARGE: Duration = Duration::from_secs(300);
+pub(super) const LARGE: Duration = Duration::from_secs(300);
 /// Files on a page of a listing.
 const PAGE: i64 = 500;
 /// Pages that are asked for at most.
 const PAGES: usize = 2_000;
-/// Bytes that one reading fetches: large enough that asking costs little, small enough for a frame.
-const CHUNK: u64 = 4 * 1024 * 1024;
-/// What an earlier plugin hands over at once, at most.
-const WHOLE: i64 = 16 * 1024 * 1024;
 
 /// How far the gateway's clock may be behind ours. The session's own turns are not at work at once, so
 /// nothing of another slips in.
@@ -49,6 +40,7 @@ const SKEW_MS: i64 = 2_000;
 #[derive(Clone)]
 pub(super) struct Files {
     pub(super) gateway: Gateway,
+    pub(super) http: reqwest::Client,
 }
 
 #[derive(Deserialize)]
@@ -88,8 +80,6 @@ struct Flat {
     sha256: Sha256,
     #[serde(default)]
     artifact_scope: Option<String>,
-    #[serde(default)]
-    content: Option<String>,
     /// A peer's mark of a file that nobody's agent made.
     #[serde(default)]
     placeholder: bool,
@@ -101,15 +91,6 @@ struct Collected {
     omitted: OmittedSet,
     #[serde(default)]
     warnings: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Part {
-    #[serde(default)]
-    artifacts: Vec<Flat>,
-    /// Absent from an earlier plugin, which knows no parts.
-    #[serde(default)]
-    offset: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -316,28 +297,6 @@ impl Files {
         })
     }
 
-    /// Opens an artifact. Its bytes are fetched as they are read.
-    pub(super) async fn open(&self, artifact: &Identity) -> Result<Body, Fault> {
-        let reader = GatewayReader {
-            files: self.clone(),
-            identity: artifact.clone(),
-            held: Mutex::new(Held::default()),
-        };
-        let first = reader.fetch(0, 1).await?;
-        let content_type = first
-            .content_type
-            .unwrap_or_else(|| "application/octet-stream".into());
-        Ok(Body {
-            artifact: Artifact {
-                path: artifact.path.clone(),
-                size: artifact.size,
-                sha256: artifact.sha256,
-                content_type,
-            },
-            reader: Box::new(reader),
-        })
-    }
-
     /// Asks the plugin. A gateway that starts or stops turns everybody away for a while: it is asked
     /// again when it is back.
     async fn ask<T: DeserializeOwned>(
@@ -371,7 +330,7 @@ impl Files {
         }
     }
 
-    async fn conn(&self, restarting: Duration) -> Result<Arc<Conn>, Fault> {
+    pub(super) async fn conn(&self, restarting: Duration) -> Result<Arc<Conn>, Fault> {
         let up = self.gateway.wait_up(NEVER, restarting).await;
         up.map_err(unreachable)
     }
@@ -379,120 +338,6 @@ impl Files {
 
 /// What is said where the plugin is missing.
 pub(super) const NO_PLUGIN: &str = "The OpenClaw gateway has no Threadline plugin, so it cannot keep a run's files apart. `threadline openclaw install` puts it there.";
-
-/// A file on a gateway.
-struct GatewayReader {
-    files: Files,
-    identity: Identity,
-    held: Mutex<Held>,
-}
-
-/// The bytes that were fetched last.
-#[derive(Default)]
-struct Held {
-    offset: u64,
-    bytes: Bytes,
-}
-
-/// What one fetching gave.
-struct Fetched {
-    offset: u64,
-    bytes: Bytes,
-    content_type: Option<String>,
-}
-
-impl GatewayReader {
-    async fn fetch(&self, offset: u64, length: u64) -> Result<Fetched, Fault> {
-        let identity = &self.identity;
-        let conn = self.files.conn(NEVER).await?;
-        let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let (session, run) = (&identity.session, &identity.run);
-        let own = ArtifactScope::of(session, run)
-            .map_err(|e| Fault::new(Code::InvalidRequest, e.to_string()))?;
-        let mut params = ReadParams {
-            whose: whose(session, run),
-            relative_path: Some(identity.path.to_string()),
-            // An empty file has no parts.
-            offset: (identity.size > 0).then(|| whole(offset)),
-            length: (identity.size > 0).then(|| whole(length)),
-            max_inline_bytes: Some(WHOLE),
-            ..ReadParams::default()
-        };
-        params.whose.artifact_scope = Some(own.to_string());
-        let mut read = conn.call::<Part>(READ, plain(&params)?, LARGE).await;
-        // An earlier plugin spells scopes in another way.
-        if let Err(CallError::Refused(refusal)) = &read
-            && refusal.code == "INVALID_REQUEST"
-        {
-            params.whose.artifact_scope = Some(ArtifactScope::peer(session, run).to_string());
-            read = conn.call(READ, plain(&params)?, LARGE).await;
-        }
-        let part = read.map_err(|e| refused(e, Code::RuntimeReadFailed))?;
-        let file = part.artifacts.into_iter().next().ok_or_else(|| {
-            Fault::new(Code::ArtifactNotFound, "The gateway has this file no more.")
-        })?;
-        if file.relative_path != identity.path.as_str() {
-            return Err(foreign(Code::RuntimeReadFailed));
-        }
-        if file.sha256 != identity.sha256 || file.size_bytes != identity.size {
-            return Err(Fault::new(
-                Code::ArtifactChanged,
-                Code::ArtifactChanged.advice(),
-            ));
-        }
-        let bytes = match file.content {
-            Some(content) => BASE64.decode(content).map_err(|_| {
-                Fault::new(Code::RuntimeReadFailed, "The gateway's bytes are damaged.")
-            })?,
-            None if identity.size == 0 => vec![],
-            None => {
-                let text = "The plugin in the gateway does not hand over files of this size. `threadline openclaw install` puts one there that does.";
-                return Err(Fault::new(Code::RuntimeReadFailed, text));
-            }
-        };
-        Ok(Fetched {
-            offset: part.offset.unwrap_or(0),
-            bytes: bytes.into(),
-            content_type: file.content_type,
-        })
-    }
-}
-
-impl ReadAt for GatewayReader {
-    fn read_at(&self, offset: u64, len: usize) -> Pending<'_, Result<Bytes, Fault>> {
-        Box::pin(async move {
-            if len == 0 || offset >= self.identity.size {
-                return Ok(Bytes::new());
-            }
-            let mut held = self.held.lock().await;
-            if held.part(offset, len).is_none() {
-                let left = self.identity.size - offset;
-                let fetched = self.fetch(offset, left.min(CHUNK)).await?;
-                *held = Held {
-                    offset: fetched.offset,
-                    bytes: fetched.bytes,
-                };
-            }
-            held.part(offset, len).ok_or_else(|| {
-                Fault::new(
-                    Code::RuntimeReadFailed,
-                    "The gateway handed over another part of the file than was asked for.",
-                )
-            })
-        })
-    }
-}
-
-impl Held {
-    fn part(&self, offset: u64, len: usize) -> Option<Bytes> {
-        let from = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
-        if from >= self.bytes.len() {
-            return None;
-        }
-        let to = from.saturating_add(len).min(self.bytes.len());
-        Some(self.bytes.slice(from..to))
-    }
-}
 
 /// What the scope has.
 #[derive(Default)]
@@ -504,7 +349,7 @@ struct Listed {
     ours: bool,
 }
 
-fn whose(session: &SessionKey, run: &RunId) -> Whose {
+pub(super) fn whose(session: &SessionKey, run: &RunId) -> Whose {
     Whose {
         openclaw_session_key: Some(session.to_string()),
         run_id: Some(run.to_string()),
@@ -566,7 +411,7 @@ fn warn(plan: &TurnPlan, warnings: &[String]) {
 }
 
 /// Parameters without the fields that say nothing: an earlier plugin takes `null` for zero.
-fn plain(params: &impl Serialize) -> Result<Value, Fault> {
+pub(super) fn plain(params: &impl Serialize) -> Result<Value, Fault> {
     let mut value = serde_json::to_value(params).map_err(|_| Fault::internal())?;
     if let Value::Object(fields) = &mut value {
         fields.retain(|_, value| !value.is_null());
@@ -575,7 +420,7 @@ fn plain(params: &impl Serialize) -> Result<Value, Fault> {
 }
 
 /// What a caller is told when the plugin said no.
-fn refused(error: CallError, code: Code) -> Fault {
+pub(super) fn refused(error: CallError, code: Code) -> Fault {
     let refusal = match error {
         CallError::Refused(refusal) => refusal,
         other => return unreachable(other),
@@ -592,7 +437,7 @@ fn refused(error: CallError, code: Code) -> Fault {
     }
 }
 
-fn foreign(code: Code) -> Fault {
+pub(super) fn foreign(code: Code) -> Fault {
     Fault::new(
         code,
         "The plugin in the OpenClaw gateway answered for another run. Nothing of it was taken.",

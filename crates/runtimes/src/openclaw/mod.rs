@@ -10,6 +10,8 @@ mod files;
 mod follow;
 mod gateway;
 mod notes;
+mod read;
+mod route;
 mod story;
 mod turn;
 
@@ -72,8 +74,8 @@ pub struct OpenClaw {
 }
 
 impl OpenClaw {
-    /// Begins to connect. Must be called where tasks can be started; for `wss` the process must have
-    /// installed a crypto provider.
+    /// Begins to connect. Must be called where tasks can be started, in a process that has installed a
+    /// crypto provider.
     pub fn new(config: OpenClawConfig) -> Result<Self, Fault> {
         let gateway = Gateway::connect(GatewayConfig {
             url: config.url,
@@ -92,6 +94,7 @@ impl OpenClaw {
             },
             files: Files {
                 gateway: gateway.clone(),
+                http: route::client()?,
             },
             gateway,
             lane: config.lane,
@@ -322,6 +325,6 @@ impl Runtime for OpenClaw {
     }
 
     fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {
-        Box::pin(self.files.open(artifact))
+        Box::pin(read::open(&self.files, artifact))
     }
 }

@@ -8,5 +8,6 @@
 mod files;
 mod handshake;
 mod once;
+mod route;
 mod schema;
 mod script;
