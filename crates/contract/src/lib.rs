@@ -13,6 +13,7 @@ pub mod event;
 pub mod fault;
 pub mod ids;
 pub mod method;
+pub mod operator;
 pub mod plugin;
 pub mod question;
 pub mod receipt;

@@ -37,6 +37,12 @@ pub const PERMISSIONS_LIST: &str = "xworkmate.permissions.list";
 pub const PERMISSIONS_RESPOND: &str = "xworkmate.permissions.respond";
 /// Removes the files of old runs, or says which would go.
 pub const ARTIFACTS_GC: &str = "xworkmate.artifacts.gc";
+/// How the server stands, for an operator.
+pub const OPERATOR_STATUS: &str = "xworkmate.operator.status";
+/// Every run of the account, page by page.
+pub const OPERATOR_RUNS: &str = "xworkmate.operator.runs";
+/// Every session of the account with its thread, page by page.
+pub const OPERATOR_SESSIONS: &str = "xworkmate.operator.sessions";
 /// The notification that carries every logged event.
 pub const UPDATE: &str = "session.update";
 /// The first notification of an event-stream answer.
@@ -45,7 +51,7 @@ pub const ACCEPTED: &str = "xworkmate.bridge.accepted";
 pub const KEEPALIVE: &str = "xworkmate.bridge.keepalive";
 
 /// Every request method, in the order of the documentation.
-pub const ALL: [&str; 15] = [
+pub const ALL: [&str; 18] = [
     CAPABILITIES,
     START,
     MESSAGE,
@@ -61,6 +67,9 @@ pub const ALL: [&str; 15] = [
     PERMISSIONS_LIST,
     PERMISSIONS_RESPOND,
     ARTIFACTS_GC,
+    OPERATOR_STATUS,
+    OPERATOR_RUNS,
+    OPERATOR_SESSIONS,
 ];
 
 /// Parameters of `session.cancel`, `session.close` and `session.delete`.

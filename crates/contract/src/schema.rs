@@ -4,7 +4,7 @@ use schemars::schema_for;
 use serde_json::Value;
 
 use crate::{
-    Code, Question, SessionUpdate, SetBy, Snapshot, method, plugin, thread::TaskThread,
+    Code, Question, SessionUpdate, SetBy, Snapshot, method, operator, plugin, thread::TaskThread,
     turn::TurnParams,
 };
 
@@ -34,6 +34,14 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("responded.json", of::<method::Responded>()),
         ("probe-params.json", of::<method::ProbeParams>()),
         ("probed.json", of::<method::Probed>()),
+        ("operator-status.json", of::<operator::OperatorStatus>()),
+        ("operator-runs-params.json", of::<operator::RunsParams>()),
+        ("operator-runs.json", of::<operator::RunsPage>()),
+        (
+            "operator-sessions-params.json",
+            of::<operator::SessionsParams>(),
+        ),
+        ("operator-sessions.json", of::<operator::SessionsPage>()),
         ("capabilities.json", of::<method::Capabilities>()),
         ("task-thread.json", of::<TaskThread>()),
         ("plugin-prepare-params.json", of::<plugin::PrepareParams>()),

@@ -67,7 +67,7 @@ impl Engine {
             let id = lane.runtime.id();
             let target = id.target().to_owned();
             let provider = provider(&*lane.runtime);
-            let state = probe(&*lane.runtime).await;
+            let state = lane.probe().await;
             out.provider_probe_summary.push(Probe {
                 provider_id: id.provider().to_owned(),
                 available: state.available,
@@ -94,17 +94,7 @@ impl Engine {
         };
         let mut providers = vec![];
         for lane in self.lanes().filter(wanted) {
-            let seen = probe(&*lane.runtime).await;
-            let (active, queued) = self.load(lane.runtime.id()).await?;
-            providers.push(ProviderState {
-                provider: provider(&*lane.runtime),
-                unavailable_code: (!seen.available).then_some(Code::ProviderUnavailable),
-                available: seen.available,
-                status: seen.status,
-                active,
-                queued,
-                probed_at: Millis::now(),
-            });
+            providers.push(self.state_of(lane).await?);
         }
         if let (Some(name), true) = (named, providers.is_empty()) {
             return Err(Fault::new(
@@ -114,6 +104,29 @@ impl Engine {
         }
         *self.remembered() = None;
         Ok(Probed { providers })
+    }
+
+    /// How every runtime that is worth telling about stands now.
+    pub(crate) async fn stand(&self) -> Result<Vec<(RuntimeId, ProviderState)>, Fault> {
+        let mut all = vec![];
+        for lane in self.lanes().filter(|lane| lane.runtime.is_offered()) {
+            all.push((lane.runtime.id().clone(), self.state_of(lane).await?));
+        }
+        Ok(all)
+    }
+
+    async fn state_of(&self, lane: &Lane) -> Result<ProviderState, Fault> {
+        let seen = lane.probe().await;
+        let (active, queued) = self.load(lane.runtime.id()).await?;
+        Ok(ProviderState {
+            provider: provider(&*lane.runtime),
+            unavailable_code: (!seen.available).then_some(Code::ProviderUnavailable),
+            available: seen.available,
+            status: seen.status,
+            active,
+            queued,
+            probed_at: Millis::now(),
+        })
     }
 
     /// How many turns of a runtime run, and how many wait.
@@ -180,7 +193,7 @@ impl Engine {
     /// Whether a runtime can take a turn now, as a result and not as an error.
     pub(crate) async fn resolved(&self, id: &RuntimeId) -> Resolved {
         let state = match self.lane(id) {
-            Some(lane) => probe(&*lane.runtime).await,
+            Some(lane) => lane.probe().await,
             None => Availability {
                 available: false,
                 status: format!("No runtime is called {id} here."),
@@ -223,11 +236,24 @@ fn provider(runtime: &dyn Runtime) -> Provider {
     }
 }
 
-async fn probe(runtime: &dyn Runtime) -> Availability {
-    tokio::time::timeout(PROBE_TIME, runtime.probe())
-        .await
-        .unwrap_or_else(|_| Availability {
-            available: false,
-            status: "did not answer in 5 seconds".into(),
-        })
+impl Lane {
+    async fn probe(&self) -> Availability {
+        let found = tokio::time::timeout(PROBE_TIME, self.runtime.probe())
+            .await
+            .unwrap_or_else(|_| Availability {
+                available: false,
+                status: "did not answer in 5 seconds".into(),
+            });
+        let mut stands = self.stands.lock().unwrap_or_else(PoisonError::into_inner);
+        if stands.is_none_or(|(was, _)| was != found.available) {
+            *stands = Some((found.available, Millis::now()));
+        }
+        found
+    }
+
+    /// Since when it can take work, or cannot, as far as this process has seen.
+    pub(crate) fn stands_since(&self) -> Option<Millis> {
+        let stands = self.stands.lock().unwrap_or_else(PoisonError::into_inner);
+        stands.map(|(_, since)| since)
+    }
 }

@@ -80,6 +80,8 @@ pub(crate) struct Lane {
     pub(crate) deciding: tokio::sync::Mutex<()>,
     /// Rings when a place may have become free.
     pub(crate) bell: watch::Sender<()>,
+    /// Whether it could take work when it was last looked at, and since when that is so.
+    pub(crate) stands: Mutex<Option<(bool, Millis)>>,
 }
 
 impl Engine {
@@ -95,6 +97,7 @@ impl Engine {
                 runtime,
                 deciding: tokio::sync::Mutex::default(),
                 bell: watch::Sender::new(()),
+                stands: Mutex::default(),
             };
             (lane.runtime.id().clone(), lane)
         });

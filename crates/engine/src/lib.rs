@@ -11,6 +11,7 @@ mod downloads;
 mod engine;
 mod feed;
 mod links;
+mod operator;
 mod room;
 mod run;
 mod threads;

@@ -132,6 +132,11 @@ impl Place {
         Ok(())
     }
 
+    /// Whether there is a socket: a host that ended removes its own.
+    pub(crate) fn has_socket(&self) -> bool {
+        self.folder.join("socket").symlink_metadata().is_ok()
+    }
+
     /// Does something with a path of the socket that is short enough for the system.
     pub(crate) fn with_socket<T>(
         &self,

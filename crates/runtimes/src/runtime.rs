@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use threadline_artifacts::{Kept, Removal};
 use threadline_contract::{
     AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Deliverable, EmptyReason, Fault,
-    Omitted, QuestionId, QuestionKind, QuestionOption, Removed, RunId, RuntimeId, SessionKey,
-    Sha256, Step, Usage,
+    Millis, Omitted, QuestionId, QuestionKind, QuestionOption, Removed, RunId, RuntimeId,
+    SessionKey, Sha256, Step, Usage, operator::HostState,
 };
 use tokio::sync::mpsc;
 
@@ -107,6 +107,16 @@ pub trait Runtime: Send + Sync + 'static {
     /// on, or that links lead to. What stays of each is its receipt. Can be repeated.
     fn make_room(&self, rules: RoomRules) -> Pending<'_, Result<Room, Fault>>;
 
+    /// Processes that keep agents, of this runtime or of its like. None, where agents need none.
+    fn hosts(&self) -> Pending<'_, Result<Vec<AgentHost>, Fault>> {
+        Box::pin(async { Ok(vec![]) })
+    }
+
+    /// The page of a session in the runtime's own interface, where it has one.
+    fn page(&self, _session: &SessionKey) -> Option<String> {
+        None
+    }
+
     /// Opens an artifact whose content is proven to be the one that was exported.
     fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>>;
 }
@@ -127,6 +137,23 @@ pub struct Availability {
     pub available: bool,
     /// What it is, or why it cannot.
     pub status: String,
+}
+
+/// A process that keeps an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentHost {
+    /// The session whose agent it is.
+    pub session: SessionKey,
+    /// How it stands.
+    pub state: HostState,
+    /// The host's process.
+    pub pid: u32,
+    /// The agent's process.
+    pub agent_pid: u32,
+    /// When it began.
+    pub began: Millis,
+    /// When it was looked at.
+    pub seen_at: Millis,
 }
 
 /// Everything a turn needs; stored with the run, so that it can be resumed after a crash.

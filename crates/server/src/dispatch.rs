@@ -10,6 +10,7 @@ use threadline_contract::{
         self, AnswerParams, GcParams, ProbeParams, QuestionsParams, ResolveParams, RespondParams,
         SessionParams, TaskParams,
     },
+    operator::{RunsParams, SessionsParams},
     rpc::Request,
 };
 use threadline_engine::{Caller, Engine};
@@ -68,6 +69,17 @@ pub(crate) async fn dispatch(
         ),
         method::PROVIDER_PROBE => value(engine.probe(&read::<ProbeParams>(params)?).await?),
         method::ARTIFACTS_GC => value(engine.make_room(caller, &read::<GcParams>(params)?).await?),
+        method::OPERATOR_STATUS => value(engine.operator_status(caller).await?),
+        method::OPERATOR_RUNS => value(
+            engine
+                .operator_runs(caller, &read::<RunsParams>(params)?)
+                .await?,
+        ),
+        method::OPERATOR_SESSIONS => value(
+            engine
+                .operator_sessions(caller, &read::<SessionsParams>(params)?)
+                .await?,
+        ),
         other => Err(Fault::new(
             Code::MethodNotFound,
             format!("There is no method `{other}`. `acp.capabilities` lists what there is."),

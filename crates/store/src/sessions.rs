@@ -84,7 +84,7 @@ impl Bound {
 }
 
 #[derive(sqlx::FromRow)]
-struct SessionRow {
+pub(crate) struct SessionRow {
     account: String,
     thread: String,
     runtime: String,

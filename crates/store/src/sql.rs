@@ -61,6 +61,12 @@ macro_rules! run_columns {
          anomalies, lease_owner, lease_epoch, lease_until, log_from, log_to"
     };
 }
+macro_rules! overview_columns {
+    () => {
+        "num, id, thread, runtime, session_key, phase, status, code, message, usage, cancel_requested_at, created_at, \
+         started_at, ended_at, artifact_state, lease_owner, lease_until, log_from"
+    };
+}
 macro_rules! event_columns {
     () => {
         "seq, run, frame, kind, body, at"
@@ -128,6 +134,19 @@ common {
     RUN_EVENTS = concat!("select ", event_columns!(), " from events where stream = $1 and seq > $2 and seq <= $3 and run = $4 order by seq limit $5");
     LAST_SEQ = "select coalesce(max(seq), 0) from events where stream = $1";
     LAST_FRAME = "select frame from events where stream = $1 and seq > $2 and run = $3 and frame is not null order by seq desc limit 1";
+
+    RUNS_OF_ACCOUNT = concat!("select ", overview_columns!(), " from runs where account = $1 and num < $2 order by num desc limit $3");
+    OPEN_RUNS_OF_ACCOUNT = concat!("select ", overview_columns!(),
+        " from runs where account = $1 and num < $2 and phase <> 'closed' order by num desc limit $3");
+    FAILED_RUNS_OF_ACCOUNT = concat!("select ", overview_columns!(),
+        " from runs where account = $1 and num < $2 and status in ('failed', 'artifact_missing') order by num desc limit $3");
+    LAST_FAILURE = concat!("select ", overview_columns!(),
+        " from runs where account = $1 and runtime = $2 and status in ('failed', 'artifact_missing') order by num desc limit 1");
+    LATEST_RUN_OF_SESSION = concat!("select ", overview_columns!(),
+        " from runs where account = $1 and thread = $2 and runtime = $3 order by num desc limit 1");
+    COUNT_OPEN_RUNS = "select phase, count(*) from runs where account = $1 and phase <> 'closed' group by phase";
+    LAST_EVENT = "select seq, kind, at from events where stream = $1 and seq > $2 and run = $3 order by seq desc limit 1";
+    SESSIONS_OF_ACCOUNT = concat!("select num, ", session_columns!(), " from sessions where account = $1 and num < $2 order by num desc limit $3");
 
     ADD_QUESTION = concat!("insert into questions (", question_columns!(), ") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
     CLOSE_QUESTION = concat!("update questions set state = $3, closed_at = $4, answer = $5, closed_by = $6 \

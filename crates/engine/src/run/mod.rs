@@ -8,7 +8,7 @@ mod follow;
 pub(crate) mod kept;
 pub(crate) mod lane;
 pub(crate) mod patience;
-mod phase;
+pub(crate) mod phase;
 pub(crate) mod update;
 pub(crate) mod view;
 

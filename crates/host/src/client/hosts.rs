@@ -100,6 +100,24 @@ impl Hosts {
         .await
     }
 
+    /// Hosts that are alive, and those that were killed. Of the sessions whose hosts have ended, nothing is
+    /// read, however many there are.
+    pub async fn present(&self) -> Result<Vec<Standing>, HostError> {
+        let root = self.root.clone();
+        blocking(move || {
+            let found = places(&root)?
+                .iter()
+                .filter(|place| place.has_socket())
+                .map(standing)
+                .collect::<Result<Vec<_>, _>>()?;
+            let is_present = |found: &Standing| {
+                matches!(found, Standing::Alive(_) | Standing::Lost(_))
+            };
+            Ok(found.into_iter().filter(is_present).collect())
+        })
+        .await
+    }
+
     /// Asks a host that is alive how it stands, without disturbing whoever is attached.
     pub async fn inspect(&self, session: &str) -> Result<Hello, HostError> {
         Ok(Connection::open(&self.place(session)).await?.1)

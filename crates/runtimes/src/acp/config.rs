@@ -11,6 +11,7 @@ use std::{
 use threadline_host::{Hosts, allowed};
 use tokio::sync::Mutex;
 
+use super::hosts::Seen;
 use crate::{LaneSize, LocalWorkspace};
 
 /// An agent that is known by its name: how it is started, and what it may see of our environment.
@@ -179,6 +180,8 @@ pub struct AgentHosts {
     pub(super) hosts: Hosts,
     /// Held while a run gets its host, so that nobody takes a host away that is about to be used.
     pub(super) binding: Arc<Mutex<()>>,
+    /// What was last seen of them.
+    pub(super) seen: Seen,
 }
 
 impl AgentHosts {
@@ -187,6 +190,7 @@ impl AgentHosts {
         Self {
             hosts,
             binding: Arc::default(),
+            seen: Seen::default(),
         }
     }
 }

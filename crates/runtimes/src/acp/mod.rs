@@ -12,6 +12,7 @@
 //! | `due` | what the agent should be told | |
 //! | `end` | how a turn ended | |
 //! | `bind` | | gets a run its host |
+//! | `hosts` | | looks at the hosts, for operators |
 //! | `drive` | | carries entries and frames between the host and the journal |
 
 mod bind;
@@ -20,6 +21,7 @@ mod drive;
 mod due;
 mod end;
 mod hear;
+mod hosts;
 mod past;
 mod session;
 mod steps;
@@ -37,7 +39,7 @@ use self::{
     past::{Line, Past},
 };
 use crate::{
-    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry, Room,
+    AgentHost, Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry, Room,
     RoomRules, RunRef, Runtime, TurnPlan,
     journaled::{Runs, Want},
 };
@@ -207,6 +209,10 @@ impl Runtime for Acp {
 
     fn make_room(&self, rules: RoomRules) -> Pending<'_, Result<Room, Fault>> {
         Box::pin(self.shared.config.workspace.make_room(rules))
+    }
+
+    fn hosts(&self) -> Pending<'_, Result<Vec<AgentHost>, Fault>> {
+        Box::pin(self.shared.config.hosts.look())
     }
 
     fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {

@@ -27,6 +27,7 @@ use std::{
 use serde_json::{Value, json};
 use threadline_contract::{
     AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey, plugin::PREPARE,
+    url::encoded,
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -188,6 +189,12 @@ impl Runtime for OpenClaw {
             };
             Availability { available, status }
         })
+    }
+
+    fn page(&self, session: &SessionKey) -> Option<String> {
+        // `ws://` and `wss://` become `http://` and `https://`.
+        let served = self.gateway.url().trim_end_matches('/').strip_prefix("ws")?;
+        Some(format!("http{served}/chat?session={}", encoded(session.as_str())))
     }
 
     fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey {

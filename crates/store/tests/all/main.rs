@@ -18,6 +18,7 @@ mod follow;
 mod leases;
 mod memory;
 mod opening;
+mod overview;
 mod plans;
 mod questions;
 mod runs;

@@ -1,0 +1,315 @@
+//! Why something stands as it does, since when, how that is known, and what happens next: decided from
+//! what was looked up, for people to read.
+
+use threadline_contract::{
+    Millis, Question, QueuePlace, RunStatus, Stage,
+    method::ProviderState,
+    operator::{HostState, Standing},
+};
+use threadline_runtimes::AgentHost;
+use threadline_store::{ArtifactState, LastEvent, Phase, RunOverview, Session, SessionState};
+
+use crate::run::phase;
+
+/// Characters of a reason; the snapshot has it whole.
+const REASON: usize = 500;
+
+/// What was looked up about an open run.
+pub(super) struct Seen<'a> {
+    pub(super) now: Millis,
+    /// This server.
+    pub(super) node: &'a str,
+    /// `None`: it is not configured here.
+    pub(super) runtime: Option<&'a ProviderState>,
+    pub(super) wait: Option<Around>,
+    pub(super) question: Option<&'a Question>,
+    pub(super) heard: Option<LastEvent>,
+}
+
+/// Why a run waits.
+#[derive(Clone, Copy)]
+pub(super) struct Around {
+    pub(super) place: QueuePlace,
+    /// An earlier turn of its own session has not ended.
+    pub(super) own: bool,
+}
+
+pub(super) fn stage(run: &RunOverview, waiting: bool) -> Option<Stage> {
+    let verifies = !run.status.is_terminal();
+    (run.phase != Phase::Closed).then(|| phase::stage(run.phase, waiting, verifies))
+}
+
+pub(super) fn of_run(run: &RunOverview, seen: &Seen<'_>) -> Standing {
+    match run.phase {
+        Phase::Closed => closed(run),
+        _ => open(run, seen),
+    }
+}
+
+fn open(run: &RunOverview, seen: &Seen<'_>) -> Standing {
+    let (evidence, seen_at) = evidence(run, seen);
+    let told = |why: String, since: Millis, next: String| Standing {
+        why,
+        since,
+        evidence,
+        seen_at,
+        next,
+    };
+    let began = run.started_at.unwrap_or(run.created_at);
+    let ended = run.ended_at.unwrap_or(seen_at);
+    let Some(runtime) = seen.runtime else {
+        return told(
+            format!("Its runtime {} is not configured here.", run.runtime),
+            run.created_at,
+            "It goes on when that runtime is configured and the server is started again.".into(),
+        );
+    };
+    let name = &runtime.provider.label;
+    match run.phase {
+        Phase::Queued => {
+            let (why, next) = waits(runtime, seen.wait);
+            told(why, run.created_at, next)
+        }
+        Phase::Preparing => told(
+            "Its folders are being made.".into(),
+            run.created_at,
+            format!("{name} is asked to begin."),
+        ),
+        Phase::Starting => told(
+            format!("{name} is being asked to begin."),
+            run.created_at,
+            format!("It works as soon as {name} has it; if {name} refuses, it fails and says why."),
+        ),
+        Phase::Collecting if run.status.is_terminal() => told(
+            "It ended; its files are being collected.".into(),
+            ended,
+            "Its files are listed, and then it is closed.".into(),
+        ),
+        Phase::Collecting => told(
+            "It says that it is done; what it had to deliver is being looked for.".into(),
+            seen_at,
+            "It is completed when everything is there, and not delivered when something is missing.".into(),
+        ),
+        Phase::Running | Phase::Closed => match (run.cancel_requested_at, seen.question) {
+            (Some(asked), _) => told(
+                format!("Somebody asked it to stop, and {name} has not confirmed it yet."),
+                asked,
+                format!("It ends when {name} says that it stopped."),
+            ),
+            (None, Some(question)) => told(
+                "It asked something and waits for the answer.".into(),
+                question.asked_at,
+                "It goes on as soon as somebody answers. The time until then counts against no limit.".into(),
+            ),
+            (None, None) if !runtime.available => told(
+                format!("It goes on as far as anybody knows, but {name} cannot be asked: {}", short(&runtime.status)),
+                began,
+                format!("{name} is asked again until it answers; only {name} can end the run."),
+            ),
+            (None, None) => told(
+                format!("{name} works on it."),
+                began,
+                format!("It ends when {name} says so. Until then it can be cancelled."),
+            ),
+        },
+    }
+}
+
+fn waits(runtime: &ProviderState, wait: Option<Around>) -> (String, String) {
+    let most = runtime.provider.max_active;
+    match wait {
+        Some(Around { own: true, .. }) => (
+            "It waits for the turn before it on its session.".into(),
+            "It begins by itself when that turn has ended.".into(),
+        ),
+        Some(Around { place, .. }) => (
+            format!(
+                "All {most} places of {} are taken. It is number {} of {} in line.",
+                runtime.provider.label, place.position, place.queued
+            ),
+            "It begins by itself when a place is free and it is its turn.".into(),
+        ),
+        None => (
+            "A place is free for it.".into(),
+            "It begins at once.".into(),
+        ),
+    }
+}
+
+/// How it is known that an open run stands as it does, and when that was seen.
+fn evidence(run: &RunOverview, seen: &Seen<'_>) -> (String, Millis) {
+    let who = match run.lease_owner.as_deref() {
+        _ if run.lease_until <= seen.now => {
+            " No server drives it just now; one takes it up within a minute.".to_owned()
+        }
+        Some(node) if node != seen.node => format!(" The server {node} drives it."),
+        _ => String::new(),
+    };
+    match (&seen.heard, run.phase) {
+        (Some(event), _) => (
+            format!("Event {} of its thread: {}.{who}", event.seq, word(&event.kind)),
+            event.at,
+        ),
+        (None, Phase::Queued) => (
+            format!("The lane, as it stands now.{who}"),
+            seen.now,
+        ),
+        (None, _) => (
+            format!("Its record; nothing was heard of it yet.{who}"),
+            run.started_at.unwrap_or(run.created_at),
+        ),
+    }
+}
+
+fn word(kind: &str) -> String {
+    match kind {
+        "queued" => "its place in line changed".into(),
+        "started" => "it started".into(),
+        "delta" | "delta.reset" => "it said something".into(),
+        "task.step" => "a step of it began or ended".into(),
+        "task.question_asked" => "it asked something".into(),
+        "task.question_closed" => "a question of it was closed".into(),
+        "task.note" => "it noted something".into(),
+        "task.usage" => "it told what it used".into(),
+        "task.cancel_requested" => "somebody asked it to stop".into(),
+        "task.verifying" | "task.ended" | "completed" => "it ended".into(),
+        other => format!("`{other}`"),
+    }
+}
+
+fn closed(run: &RunOverview) -> Standing {
+    let at = run.ended_at.unwrap_or(run.created_at);
+    let told = run.message.as_deref().map(short);
+    let advice = run.code.map(|code| code.advice().to_owned());
+    let began = run.started_at.is_some();
+    let (why, next) = match run.status {
+        RunStatus::Completed => (
+            "Its runtime said that it is done.".to_owned(),
+            match run.artifact_state {
+                ArtifactState::Failed => "Nothing. Its files could not be listed.".to_owned(),
+                ArtifactState::Done | ArtifactState::Pending => {
+                    "Nothing. Its files can be fetched.".to_owned()
+                }
+            },
+        ),
+        RunStatus::Cancelled => (
+            told.unwrap_or_else(|| "Somebody asked it to stop, and it did.".into()),
+            "Nothing. A new message goes on with its session.".to_owned(),
+        ),
+        RunStatus::Failed | RunStatus::ArtifactMissing | RunStatus::Running => (
+            told.or_else(|| advice.clone())
+                .unwrap_or_else(|| "It failed and gave no reason.".into()),
+            advice.unwrap_or_else(|| "Nothing by itself. It can be sent again as a new run.".into()),
+        ),
+    };
+    Standing {
+        why,
+        since: at,
+        evidence: if began {
+            "Its runtime's own word, which was recorded then and stands.".into()
+        } else {
+            "The record: the runtime never had it.".into()
+        },
+        seen_at: at,
+        next,
+    }
+}
+
+pub(super) fn of_session(session: &Session, last: Option<&RunOverview>) -> Standing {
+    let (why, since, next) = match (session.state, last) {
+        (SessionState::Closed, _) => (
+            "It was ended.",
+            session.updated_at,
+            "Messages no longer go on with it; only a new start opens it again.",
+        ),
+        (SessionState::Open, Some(run)) if run.phase != Phase::Closed => (
+            "It has a turn that has not ended.",
+            run.created_at,
+            "Further turns wait until that one has ended.",
+        ),
+        (SessionState::Open, _) => (
+            "It takes turns.",
+            last.and_then(|run| run.ended_at)
+                .unwrap_or(session.created_at),
+            "The next message of its thread goes on with it.",
+        ),
+    };
+    Standing {
+        why: why.into(),
+        since,
+        evidence: "The stored mapping of the thread, which never changes.".into(),
+        seen_at: session.updated_at,
+        next: next.into(),
+    }
+}
+
+pub(super) fn of_runtime(state: &ProviderState, since: Option<Millis>) -> Standing {
+    let (max, queued) = (state.provider.max_active, state.provider.max_queued);
+    let next = match (state.available, state.active >= max) {
+        (false, _) => "Turns for it are turned away until it can be reached. It is looked at again whenever somebody asks.".into(),
+        (true, true) if state.queued >= queued => "Every place is taken and the line is full: further turns are turned away until one ends.".into(),
+        (true, true) => "Every place is taken: further turns wait in line.".into(),
+        (true, false) => format!("It takes {} more at once.", max.saturating_sub(state.active)),
+    };
+    Standing {
+        why: state.status.clone(),
+        since: since.unwrap_or(state.probed_at),
+        evidence: "It was looked at just now; since when it stands so is as this process saw it.".into(),
+        seen_at: state.probed_at,
+        next,
+    }
+}
+
+pub(super) fn of_host(host: &AgentHost, last: Option<&RunOverview>) -> Standing {
+    let began = last.and_then(|run| run.started_at).unwrap_or(host.began);
+    let rests = last.and_then(|run| run.ended_at).unwrap_or(host.began);
+    let (why, since, next) = match host.state {
+        HostState::Working => (
+            "Its agent works on a turn.",
+            began,
+            "It stays until the turn has ended, also when the server is stopped.",
+        ),
+        HostState::Waiting => (
+            "Its agent waits for an answer.",
+            began,
+            "It stays until the question is answered, also when the server is stopped.",
+        ),
+        HostState::Idle => (
+            "Its agent has nothing to do.",
+            rests,
+            "It ends by itself when nobody needs it for a while; the next message then starts another.",
+        ),
+        HostState::Silent => (
+            "It lives, and does not answer.",
+            host.began,
+            "It is asked again. `threadline doctor` says what to do if it stays so.",
+        ),
+        HostState::Lost => (
+            "It was killed, and its agent with it.",
+            rests,
+            "Its turn has failed as AGENT_LOST. What is left of it is ended at the next start, or by its session's next turn.",
+        ),
+    };
+    Standing {
+        why: why.into(),
+        since,
+        evidence: format!(
+            "Process {} and its socket, with the agent in process {}.",
+            host.pid, host.agent_pid
+        ),
+        seen_at: host.seen_at,
+        next: next.into(),
+    }
+}
+
+/// A reason that fits into a line.
+pub(super) fn short(text: &str) -> String {
+    match text.char_indices().nth(REASON) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "standing_tests.rs"]
+mod tests;
