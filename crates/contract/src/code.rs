@@ -248,6 +248,13 @@ impl schemars::JsonSchema for ResultCode {
     }
 }
 
+/// An advice beside the sentence that it speaks of: without what points at that sentence.
+pub fn beside(advice: &str) -> String {
+    let points = |part: &&str| !part.contains("sentence") && !part.starts_with("The list");
+    let parts: String = advice.split_inclusive(". ").filter(points).collect();
+    parts.trim_end().to_owned()
+}
+
 #[cfg(test)]
 #[path = "code_tests.rs"]
 mod tests;

@@ -4,6 +4,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 use maud::{Markup, html};
 use threadline_app::api::{Summary, ThreadView};
+pub(crate) use threadline_contract::code::beside;
 use threadline_contract::{
     Code, Millis, OmitReason, ResultCode, RuntimeId, Stage,
     thread::{Lifecycle, SyncStatus},
@@ -167,13 +168,6 @@ pub(crate) fn briefly(advice: &str) -> &str {
         .next()
         .unwrap_or(advice)
         .trim_end()
-}
-
-/// An advice beside the sentence that it speaks of.
-pub(crate) fn beside(advice: &str) -> String {
-    let points = |part: &&str| !part.contains("sentence") && !part.starts_with("The list");
-    let parts: String = advice.split_inclusive(". ").filter(points).collect();
-    parts.trim_end().to_owned()
 }
 
 /// A sentence without the numbers that a system gives its errors: the words before them say it.

@@ -6,10 +6,10 @@ mod standing;
 use std::collections::HashMap;
 
 use threadline_contract::{
-    AccountId, Fault, Millis, Question, QueuePlace, RunId, RuntimeId,
+    AccountId, Fault, Millis, Question, RunId, RuntimeId,
     operator::{
         HostLine, LastError, OperatorStatus, RunLine, RunsPage, RunsParams, RuntimeLine,
-        SessionLine, SessionsPage, SessionsParams, WhichRuns,
+        SessionLine, SessionsPage, SessionsParams,
     },
 };
 use threadline_runtimes::AgentHost;
@@ -109,7 +109,9 @@ impl Engine {
             return Ok(looked);
         }
         for (runtime, state) in self.stand().await? {
-            looked.lanes.insert(runtime.clone(), self.lane_entries(&runtime).await?);
+            looked
+                .lanes
+                .insert(runtime.clone(), self.lane_entries(&runtime).await?);
             looked.runtimes.insert(runtime, state);
         }
         let open = self.0.store.questions(account, None, false, QUESTIONS);
@@ -196,7 +198,9 @@ impl Engine {
                 Ok(hosts) => {
                     found.extend(hosts.into_iter().map(|h| (h.session.to_string(), h)));
                 }
-                Err(fault) => tracing::warn!(code = %fault.code, "The agents' hosts cannot be looked at: {}", fault.message),
+                Err(fault) => {
+                    tracing::warn!(code = %fault.code, "The agents' hosts cannot be looked at: {}", fault.message)
+                }
             }
         }
         let mut lines = vec![];
@@ -263,6 +267,9 @@ fn cursor(text: Option<&str>) -> Result<Option<i64>, Fault> {
 fn page<T>(mut lines: Vec<T>, limit: u32, num: impl Fn(&T) -> i64) -> (Vec<T>, Option<String>) {
     let more = lines.len() > limit as usize;
     lines.truncate(limit as usize);
-    let next = lines.last().filter(|_| more).map(|last| num(last).to_string());
+    let next = lines
+        .last()
+        .filter(|_| more)
+        .map(|last| num(last).to_string());
     (lines, next)
 }

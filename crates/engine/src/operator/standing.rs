@@ -3,6 +3,7 @@
 
 use threadline_contract::{
     Millis, Question, QueuePlace, RunStatus, Stage,
+    code::beside,
     method::ProviderState,
     operator::{HostState, Standing},
 };
@@ -13,6 +14,9 @@ use crate::run::phase;
 
 /// Characters of a reason; the snapshot has it whole.
 const REASON: usize = 500;
+
+/// What becomes of a run that failed.
+const AGAIN: &str = "Nothing by itself; it can be sent again as a new run.";
 
 /// What was looked up about an open run.
 pub(super) struct Seen<'a> {
@@ -147,13 +151,14 @@ fn evidence(run: &RunOverview, seen: &Seen<'_>) -> (String, Millis) {
     };
     match (&seen.heard, run.phase) {
         (Some(event), _) => (
-            format!("Event {} of its thread: {}.{who}", event.seq, word(&event.kind)),
+            format!(
+                "Event {} of its thread: {}.{who}",
+                event.seq,
+                word(&event.kind)
+            ),
             event.at,
         ),
-        (None, Phase::Queued) => (
-            format!("The lane, as it stands now.{who}"),
-            seen.now,
-        ),
+        (None, Phase::Queued) => (format!("The lane, as it stands now.{who}"), seen.now),
         (None, _) => (
             format!("Its record; nothing was heard of it yet.{who}"),
             run.started_at.unwrap_or(run.created_at),
@@ -197,9 +202,14 @@ fn closed(run: &RunOverview) -> Standing {
             "Nothing. A new message goes on with its session.".to_owned(),
         ),
         RunStatus::Failed | RunStatus::ArtifactMissing | RunStatus::Running => (
-            told.or_else(|| advice.clone())
+            told.clone()
+                .or_else(|| advice.clone())
                 .unwrap_or_else(|| "It failed and gave no reason.".into()),
-            advice.unwrap_or_else(|| "Nothing by itself. It can be sent again as a new run.".into()),
+            // What was told already is not said twice.
+            match advice.filter(|_| told.is_some()).map(|text| beside(&text)) {
+                Some(advice) if !advice.is_empty() => format!("{AGAIN} {advice}"),
+                _ => AGAIN.to_owned(),
+            },
         ),
     };
     Standing {
@@ -254,7 +264,8 @@ pub(super) fn of_runtime(state: &ProviderState, since: Option<Millis>) -> Standi
     Standing {
         why: state.status.clone(),
         since: since.unwrap_or(state.probed_at),
-        evidence: "It was looked at just now; since when it stands so is as this process saw it.".into(),
+        evidence: "It was looked at just now; since when it stands so is as this process saw it."
+            .into(),
         seen_at: state.probed_at,
         next,
     }

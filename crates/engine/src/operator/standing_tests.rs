@@ -1,0 +1,291 @@
+use pretty_assertions::assert_eq;
+use threadline_contract::{
+    AppThreadKey, Code, RunId, RuntimeId, SessionKey, method::Provider, operator::HostState,
+};
+
+use super::*;
+
+fn run(phase: Phase) -> RunOverview {
+    let thread = AppThreadKey::new("draft:1").unwrap();
+    RunOverview {
+        num: 1,
+        id: RunId::new("turn-1").unwrap(),
+        session_key: SessionKey::for_runtime("acp", "codex", &thread),
+        thread,
+        runtime: RuntimeId::Acp("codex".into()),
+        phase,
+        status: RunStatus::Running,
+        code: None,
+        message: None,
+        usage: None,
+        cancel_requested_at: None,
+        created_at: Millis(10),
+        started_at: Some(Millis(20)),
+        ended_at: None,
+        artifact_state: ArtifactState::Pending,
+        lease_owner: Some("here".into()),
+        lease_until: Millis(500),
+        log_from: 0,
+    }
+}
+
+fn codex() -> ProviderState {
+    ProviderState {
+        provider: Provider {
+            provider_id: "codex".into(),
+            label: "Codex".into(),
+            targets: vec!["agent".into()],
+            max_active: 2,
+            max_queued: 3,
+        },
+        available: true,
+        status: "version 2.6.0".into(),
+        unavailable_code: None,
+        active: 1,
+        queued: 0,
+        probed_at: Millis(90),
+    }
+}
+
+fn seen(runtime: Option<&ProviderState>) -> Seen<'_> {
+    Seen {
+        now: Millis(100),
+        node: "here",
+        runtime,
+        wait: None,
+        question: None,
+        heard: Some(LastEvent {
+            seq: 7,
+            kind: "task.step".into(),
+            at: Millis(95),
+        }),
+    }
+}
+
+/// Why, since when, the evidence and when it was seen, and what happens next.
+fn told(standing: Standing) -> (String, i64, String, i64, String) {
+    let Standing {
+        why,
+        since,
+        evidence,
+        seen_at,
+        next,
+    } = standing;
+    (why, since.0, evidence, seen_at.0, next)
+}
+
+fn words(
+    why: &str,
+    since: i64,
+    evidence: &str,
+    at: i64,
+    next: &str,
+) -> (String, i64, String, i64, String) {
+    (why.into(), since, evidence.into(), at, next.into())
+}
+
+const STEP: &str = "Event 7 of its thread: a step of it began or ended.";
+
+#[test]
+fn a_run_that_works_ends_by_its_runtimes_word_alone() {
+    let codex = codex();
+    assert_eq!(
+        told(of_run(&run(Phase::Running), &seen(Some(&codex)))),
+        words(
+            "Codex works on it.",
+            20,
+            STEP,
+            95,
+            "It ends when Codex says so. Until then it can be cancelled."
+        )
+    );
+    let away = ProviderState {
+        available: false,
+        status: "`codex-acp` is not installed.".into(),
+        ..codex
+    };
+    assert_eq!(
+        told(of_run(&run(Phase::Running), &seen(Some(&away)))),
+        words(
+            "It goes on as far as anybody knows, but Codex cannot be asked: `codex-acp` is not installed.",
+            20,
+            STEP,
+            95,
+            "Codex is asked again until it answers; only Codex can end the run."
+        )
+    );
+}
+
+#[test]
+fn a_stop_is_a_wish_until_it_is_confirmed() {
+    let codex = codex();
+    let stopping = RunOverview {
+        cancel_requested_at: Some(Millis(60)),
+        ..run(Phase::Running)
+    };
+    assert_eq!(
+        told(of_run(&stopping, &seen(Some(&codex)))),
+        words(
+            "Somebody asked it to stop, and Codex has not confirmed it yet.",
+            60,
+            STEP,
+            95,
+            "It ends when Codex says that it stopped."
+        )
+    );
+}
+
+#[test]
+fn a_run_without_its_runtime_waits_for_the_operator() {
+    assert_eq!(
+        told(of_run(&run(Phase::Running), &seen(None))),
+        words(
+            "Its runtime acp:codex is not configured here.",
+            10,
+            STEP,
+            95,
+            "It goes on when that runtime is configured and the server is started again."
+        )
+    );
+}
+
+#[test]
+fn who_drives_a_run_is_told_when_it_is_not_this_server() {
+    let codex = codex();
+    let evidence = |owner: Option<&str>, until: i64| {
+        let run = RunOverview {
+            lease_owner: owner.map(str::to_owned),
+            lease_until: Millis(until),
+            ..run(Phase::Running)
+        };
+        of_run(&run, &seen(Some(&codex))).evidence
+    };
+    assert_eq!(evidence(Some("here"), 500), STEP);
+    assert_eq!(
+        evidence(Some("there"), 500),
+        format!("{STEP} The server there drives it.")
+    );
+    assert_eq!(
+        evidence(Some("there"), 99),
+        format!("{STEP} No server drives it just now; one takes it up within a minute.")
+    );
+}
+
+#[test]
+fn a_run_that_has_ended_is_told_from_its_record() {
+    let failed = RunOverview {
+        status: RunStatus::Failed,
+        code: Some(Code::AgentLost),
+        ended_at: Some(Millis(70)),
+        ..run(Phase::Closed)
+    };
+    let word = "Its runtime's own word, which was recorded then and stands.";
+    let advice = Code::AgentLost.advice();
+    assert_eq!(
+        told(of_run(&failed, &seen(None))),
+        words(advice, 70, word, 70, AGAIN)
+    );
+    let refused = RunOverview {
+        started_at: None,
+        message: Some("x".repeat(600)),
+        ..failed
+    };
+    let (why, _, evidence, ..) = told(of_run(&refused, &seen(None)));
+    assert_eq!(
+        (why, evidence.as_str()),
+        (
+            format!("{}…", "x".repeat(500)),
+            "The record: the runtime never had it."
+        )
+    );
+}
+
+#[test]
+fn a_stage_is_told_while_the_run_is_open() {
+    let verifying = run(Phase::Collecting);
+    let collecting = RunOverview {
+        status: RunStatus::Completed,
+        ..run(Phase::Collecting)
+    };
+    let stages = [
+        stage(&run(Phase::Queued), false),
+        stage(&run(Phase::Running), true),
+        stage(&verifying, false),
+        stage(&collecting, false),
+        stage(&run(Phase::Closed), false),
+    ];
+    assert_eq!(
+        stages,
+        [
+            Some(Stage::Queued),
+            Some(Stage::Waiting),
+            Some(Stage::Verifying),
+            Some(Stage::Collecting),
+            None
+        ]
+    );
+}
+
+#[test]
+fn a_runtime_says_how_much_it_takes() {
+    let full = ProviderState {
+        active: 2,
+        queued: 3,
+        ..codex()
+    };
+    let waits = ProviderState {
+        queued: 1,
+        ..full.clone()
+    };
+    let away = ProviderState {
+        available: false,
+        ..codex()
+    };
+    let next = |state: &ProviderState| of_runtime(state, Some(Millis(5))).next;
+    assert_eq!(
+        [next(&codex()), next(&waits), next(&full), next(&away)],
+        [
+            "It takes 1 more at once.",
+            "Every place is taken: further turns wait in line.",
+            "Every place is taken and the line is full: further turns are turned away until one ends.",
+            "Turns for it are turned away until it can be reached. It is looked at again whenever somebody asks.",
+        ]
+    );
+    assert_eq!(of_runtime(&codex(), None).since, Millis(90));
+}
+
+#[test]
+fn a_host_says_what_becomes_of_it() {
+    let host = |state| AgentHost {
+        session: SessionKey::new("acp:codex:draft:1").unwrap(),
+        state,
+        pid: 41,
+        agent_pid: 42,
+        began: Millis(3),
+        seen_at: Millis(80),
+    };
+    let rested = RunOverview {
+        ended_at: Some(Millis(70)),
+        ..run(Phase::Closed)
+    };
+    let processes = "Process 41 and its socket, with the agent in process 42.";
+    assert_eq!(
+        told(of_host(&host(HostState::Idle), Some(&rested))),
+        words(
+            "Its agent has nothing to do.",
+            70,
+            processes,
+            80,
+            "It ends by itself when nobody needs it for a while; the next message then starts another."
+        )
+    );
+    let since = |state| of_host(&host(state), Some(&run(Phase::Running))).since.0;
+    assert_eq!(
+        [
+            since(HostState::Working),
+            since(HostState::Waiting),
+            since(HostState::Silent)
+        ],
+        [20, 20, 3]
+    );
+}

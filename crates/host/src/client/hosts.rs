@@ -110,9 +110,8 @@ impl Hosts {
                 .filter(|place| place.has_socket())
                 .map(standing)
                 .collect::<Result<Vec<_>, _>>()?;
-            let is_present = |found: &Standing| {
-                matches!(found, Standing::Alive(_) | Standing::Lost(_))
-            };
+            let is_present =
+                |found: &Standing| matches!(found, Standing::Alive(_) | Standing::Lost(_));
             Ok(found.into_iter().filter(is_present).collect())
         })
         .await

@@ -39,8 +39,8 @@ use self::{
     past::{Line, Past},
 };
 use crate::{
-    AgentHost, Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry, Room,
-    RoomRules, RunRef, Runtime, TurnPlan,
+    AgentHost, Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places,
+    Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
     journaled::{Runs, Want},
 };
 

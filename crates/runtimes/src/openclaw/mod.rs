@@ -10,6 +10,7 @@ mod files;
 mod follow;
 mod gateway;
 mod notes;
+mod page;
 mod read;
 mod route;
 mod story;
@@ -27,7 +28,6 @@ use std::{
 use serde_json::{Value, json};
 use threadline_contract::{
     AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey, plugin::PREPARE,
-    url::encoded,
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -192,9 +192,7 @@ impl Runtime for OpenClaw {
     }
 
     fn page(&self, session: &SessionKey) -> Option<String> {
-        // `ws://` and `wss://` become `http://` and `https://`.
-        let served = self.gateway.url().trim_end_matches('/').strip_prefix("ws")?;
-        Some(format!("http{served}/chat?session={}", encoded(session.as_str())))
+        page::of(self.gateway.url(), session)
     }
 
     fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey {

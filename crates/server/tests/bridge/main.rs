@@ -10,6 +10,7 @@ mod deletions;
 mod download;
 mod gate;
 mod hostile;
+mod operator;
 mod remote;
 mod room;
 mod rpc;

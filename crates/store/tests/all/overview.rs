@@ -85,11 +85,7 @@ async fn pages_are_complete_and_in_order_while_runs_come_and_go(world: World) {
     for run in all(&world, WhichRuns::All, 100).await {
         close(&world, &run).await;
     }
-    world
-        .store
-        .delete_thread(&deletion)
-        .await
-        .unwrap();
+    world.store.delete_thread(&deletion).await.unwrap();
     let rest = world
         .store
         .runs_of_account(&account(), WhichRuns::All, Some(gone.num), 100)
