@@ -3,6 +3,9 @@
 //! One file per run among its notes (see [`notes`](crate::notes)): a listing loads what it needs and
 //! nothing else, retention takes it away with the run, and a damaged one costs one run one reading.
 //!
+//! Records stand in the order of the listing that left them: where nothing changed, each is found at
+//! the very place where the next listing asks for it.
+//!
 //! A digest is known by device, inode, size and both times of the file it was taken from, and kept
 //! only if those times would show a change made since ([`settled`]). An entry is only as good as its
 //! file is private, so it serves listings alone: bytes are never *delivered* on its word. What a
@@ -12,7 +15,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher as Mixing},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -23,7 +26,7 @@ use threadline_files::{Access, Durability, Reason, Root, Stamp};
 use crate::{Error, Workspace, clock::settled, notes};
 
 const NAME: &str = "digests";
-const MAGIC: &[u8; 8] = b"tl-dig\0\x01";
+const MAGIC: &[u8; 8] = b"tl-dig\0\x02";
 /// Files that are remembered per run: 20 MB on disk. A run with more has its rest hashed each time.
 const MOST: usize = 256 * 1024;
 /// A record with the longest type that can be written.
@@ -38,8 +41,8 @@ pub(crate) struct Known {
     pub content_type: Option<Arc<str>>,
 }
 
-/// By device and inode: a file has one state at a time, so older ones need no room.
-type Table = HashMap<(u64, u64), (Stamp, Known), BuildHasherDefault<Mix>>;
+/// Places of records by device and inode: a file has one state at a time.
+type Index = HashMap<(u64, u64), usize, BuildHasherDefault<Mix>>;
 
 /// Inode numbers are spread well enough, and nobody can choose them: a multiplication does.
 #[derive(Default)]
@@ -63,8 +66,11 @@ impl Mixing for Mix {
 /// The digests of one run's files.
 #[derive(Debug, Default)]
 pub(crate) struct Digests {
-    known: Table,
-    learned: Mutex<Vec<(Stamp, Known)>>,
+    known: Vec<(Stamp, Known)>,
+    /// Made when a file is not where the last listing had it.
+    index: OnceLock<Index>,
+    /// With the place that each has in the listing.
+    learned: Mutex<Vec<(usize, Stamp, Known)>>,
 }
 
 impl Digests {
@@ -77,64 +83,72 @@ impl Digests {
             Err(e) => Err(e),
         };
         let known = match bytes {
-            Ok(None) => Table::default(),
+            Ok(None) => Vec::new(),
             Ok(Some(bytes)) => parse(&bytes).unwrap_or_else(|| {
                 tracing::warn!(run.id = %run, "The digests kept for run {run} are damaged; its files are read anew");
-                Table::default()
+                Vec::new()
             }),
             Err(error) => {
                 tracing::warn!(run.id = %run, %error, "The digests kept for run {run} cannot be read ({error}); its files are read anew");
-                Table::default()
+                Vec::new()
             }
         };
         Self {
             known,
-            learned: Mutex::default(),
+            ..Self::default()
         }
     }
 
-    /// What a file that looks like this holds.
-    pub(crate) fn get(&self, stamp: &Stamp) -> Option<&Known> {
-        let (seen, known) = self.known.get(&(stamp.dev, stamp.ino))?;
-        (seen == stamp).then_some(known)
+    /// What a file that looks like this holds, and that stands at this place of the listing.
+    pub(crate) fn get(&self, place: usize, stamp: &Stamp) -> Option<&Known> {
+        let at = |place: usize| self.known.get(place).filter(|(seen, _)| seen == stamp);
+        let found = at(place).or_else(|| at(*self.index().get(&(stamp.dev, stamp.ino))?))?;
+        Some(&found.1)
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let places = self.known.iter().enumerate();
+            places.map(|(n, (s, _))| ((s.dev, s.ino), n)).collect()
+        })
     }
 
     /// Remembers what was read of a file, if its stamp would have shown a change since the reading
     /// began.
-    pub(crate) fn learn(&self, stamp: Stamp, began_ns: i64, known: Known) {
+    pub(crate) fn learn(&self, place: usize, stamp: Stamp, began_ns: i64, known: Known) {
         if settled(&stamp, began_ns) {
             let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-            learned.push((stamp, known));
+            learned.push((place, stamp, known));
         }
     }
 
-    /// Keeps what is now known about the files that are there. A disk that refuses costs the next
-    /// listing its time, not this one its result.
-    pub(crate) fn keep<'a>(
-        self,
+    /// Keeps what is now known about the files that are there, given in the order of the listing. A
+    /// disk that refuses costs the next listing its time, not this one its result.
+    pub(crate) fn keep(
+        mut self,
         ws: &Workspace,
         session: &SessionKey,
         run: &RunId,
-        there: impl Iterator<Item = &'a Stamp>,
+        there: &[Stamp],
     ) {
-        let learned = self
-            .learned
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let learned = std::mem::take(&mut self.learned);
+        let mut learned = learned.into_inner().unwrap_or_else(PoisonError::into_inner);
         if learned.is_empty() {
             return;
         }
-        // What was learned is there: it was just read. Of the rest, what still looks the same.
-        let known = self.known;
-        let mut kept: Vec<&(Stamp, Known)> = learned.iter().collect();
-        if !known.is_empty() {
-            let same = |stamp: &Stamp| known.get(&(stamp.dev, stamp.ino)).filter(|k| k.0 == *stamp);
-            kept.extend(there.filter_map(same));
-        }
-        // A file with two names is there twice.
-        kept.sort_unstable_by_key(|(stamp, _)| (stamp.dev, stamp.ino));
-        kept.dedup_by_key(|(stamp, _)| (stamp.dev, stamp.ino));
-        kept.truncate(MOST);
+        learned.sort_unstable_by_key(|(place, ..)| *place);
+        let mut new = learned.iter().peekable();
+        let record = |(place, seen)| match new.next_if(|(at, ..)| *at == place) {
+            // It may have changed between the walk and the reading.
+            Some((_, stamp, known)) => Some((stamp, known)),
+            None => self.get(place, seen).map(|known| (seen, known)),
+        };
+        let kept: Vec<_> = there
+            .iter()
+            .enumerate()
+            .filter_map(record)
+            .take(MOST)
+            .collect();
         if let Err(error) = save(ws, session, run, &kept) {
             tracing::warn!(run.id = %run, %error, "The digests of run {run} could not be kept ({error})");
         }
@@ -174,7 +188,7 @@ fn save(
     ws: &Workspace,
     session: &SessionKey,
     run: &RunId,
-    kept: &[&(Stamp, Known)],
+    kept: &[(&Stamp, &Known)],
 ) -> Result<(), Error> {
     let notes = ws.make_notes(session, run)?;
     // Alone: so whatever temporary file lies here is a dead process's.
@@ -214,7 +228,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 
 /// Magic, user, count, records, and the sum of all that. Another user may be refused files that
 /// this one could read, so its entries are not ours.
-fn render(kept: &[&(Stamp, Known)]) -> Vec<u8> {
+fn render(kept: &[(&Stamp, &Known)]) -> Vec<u8> {
     let mut out = Vec::with_capacity(kept.len() * 80 + 64);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&threadline_files::user().to_le_bytes());
@@ -238,7 +252,7 @@ fn render(kept: &[&(Stamp, Known)]) -> Vec<u8> {
     out
 }
 
-fn parse(bytes: &[u8]) -> Option<Table> {
+fn parse(bytes: &[u8]) -> Option<Vec<(Stamp, Known)>> {
     let (body, trailer) = bytes.split_at_checked(bytes.len().checked_sub(TRAILER)?)?;
     if checksum(body).to_le_bytes() != *trailer {
         return None;
@@ -250,7 +264,7 @@ fn parse(bytes: &[u8]) -> Option<Table> {
         return None;
     }
     let mut kinds: Vec<Arc<str>> = Vec::new();
-    let mut known = Table::with_capacity_and_hasher(count, BuildHasherDefault::default());
+    let mut known = Vec::with_capacity(count);
     for _ in 0..count {
         let mut number = || take(&mut rest).map(u64::from_le_bytes);
         let (dev, ino, size) = (number()?, number()?, number()?);
@@ -272,7 +286,7 @@ fn parse(bytes: &[u8]) -> Option<Table> {
             sha256,
             content_type,
         };
-        known.insert((dev, ino), (stamp, what));
+        known.push((stamp, what));
     }
     rest.is_empty().then_some(known)
 }

@@ -78,6 +78,7 @@ pub fn of_name(path: &str) -> Option<&'static str> {
         "otf" => "font/otf",
         "sqlite" | "db" => "application/vnd.sqlite3",
         "parquet" => "application/vnd.apache.parquet",
+        "bin" => UNKNOWN,
         _ => return None,
     })
 }

@@ -1,7 +1,5 @@
 //! Listing a scope: what a run delivers, in one fixed order, in pages.
 
-use std::collections::HashSet;
-
 use rayon::{iter::Either, prelude::*};
 use threadline_contract::{
     Artifact, ArtifactPath, ArtifactScope, EmptyReason, OmitReason, RunId, SessionKey,
@@ -123,17 +121,18 @@ impl Workspace {
             || candidates(&dir, options.max_file_bytes, since_ns, &options.constraints),
         );
         let Listed {
-            all,
+            all: mut before,
             omitted: walked,
             warnings,
         } = listed?;
+        let stamps: Vec<Stamp> = before.iter().map(|c| c.stamp).collect();
         let asked = asked(options);
         let from = match &options.cursor {
             None => 0,
-            Some(text) => page::after(&all, text, &scope, &asked)?,
+            Some(text) => page::after(&before, text, &scope, &asked)?,
         };
-        let rest = all.get(from..).unwrap_or_default();
-        let (page, later) = rest.split_at(options.max_files.max(1).min(rest.len()));
+        let mut page = before.split_off(from);
+        let later = page.split_off(options.max_files.max(1).min(page.len()));
         let next_cursor = match page.last() {
             Some(last) if !later.is_empty() => Some(page::cursor(last, &scope, &asked)?),
             _ => None,
@@ -143,27 +142,24 @@ impl Workspace {
         } else {
             Omissions::default()
         };
-        let (artifacts, failed) = read_all(
-            &dir,
-            page,
-            options.max_file_bytes,
-            &self.verified,
-            &digests,
-            &mut omitted,
-        );
+        let reading = Reading {
+            scope: &dir,
+            max_file_bytes: options.max_file_bytes,
+            verified: &self.verified,
+            digests: &digests,
+        };
+        let artifacts = reading.all(from, page, &mut omitted);
         if own {
-            digests.keep(self, session, run, all.iter().map(|c| &c.stamp));
+            digests.keep(self, session, run, &stamps);
         }
-        let there = all
-            .iter()
-            .map(|c| &c.path)
-            .filter(|path| !failed.contains(*path));
+        let elsewhere = before.iter().chain(&later).map(|c| &c.path);
+        let there = elsewhere.chain(artifacts.iter().map(|a| &a.path));
         let gaps = options.constraints.gaps(there.map(ArtifactPath::as_str));
         let empty = artifacts.is_empty() && from == 0 && later.is_empty();
         Ok(Export {
             scope,
             artifacts,
-            total_candidates: all.len() as u64,
+            total_candidates: stamps.len() as u64,
             remaining: later.len() as u64,
             remaining_bytes: later.iter().map(|c| c.stamp.size).sum(),
             next_cursor,
@@ -288,34 +284,42 @@ pub(crate) fn candidates(
     })
 }
 
-/// Reads a page's files, several at a time; also gives those that could not be read.
-pub(crate) fn read_all(
-    scope: &Root,
-    page: &[Candidate],
-    max_file_bytes: u64,
-    verified: &Verified,
-    digests: &Digests,
-    omitted: &mut Omissions,
-) -> (Vec<Artifact>, HashSet<ArtifactPath>) {
-    let read_one = |candidate: &Candidate| {
-        let (path, seen) = (&candidate.path, &candidate.stamp);
-        match measure::listed(scope, path, seen, max_file_bytes, verified, digests) {
-            Ok(found) => Either::Left(Artifact {
-                path: path.clone(),
-                size: found.stamp.size,
-                sha256: found.sha256,
-                content_type: found.content_type.into_owned(),
-            }),
-            Err(reason) => Either::Right((path.clone(), reason)),
+/// How the files of a page are read.
+pub(crate) struct Reading<'a> {
+    pub scope: &'a Root,
+    pub max_file_bytes: u64,
+    pub verified: &'a Verified,
+    pub digests: &'a Digests,
+}
+
+impl Reading<'_> {
+    /// Reads a page's files, several at a time; the first of them stands at `from` in the listing.
+    /// Those that cannot be read are added to what is omitted.
+    pub(crate) fn all(
+        &self,
+        from: usize,
+        page: Vec<Candidate>,
+        omitted: &mut Omissions,
+    ) -> Vec<Artifact> {
+        let read_one = |(n, candidate): (usize, Candidate)| {
+            let Candidate { path, stamp, .. } = candidate;
+            match measure::listed(self, &path, from + n, &stamp) {
+                Ok(found) => Either::Left(Artifact {
+                    path,
+                    size: found.stamp.size,
+                    sha256: found.sha256,
+                    content_type: found.content_type,
+                }),
+                Err(reason) => Either::Right((path, reason)),
+            }
+        };
+        let (artifacts, unread): (Vec<Artifact>, Vec<_>) =
+            page.into_par_iter().enumerate().partition_map(read_one);
+        for (path, reason) in unread {
+            omitted.add(path.as_str(), reason);
         }
-    };
-    let (artifacts, unread): (Vec<Artifact>, Vec<_>) = page.par_iter().partition_map(read_one);
-    let mut failed = HashSet::new();
-    for (path, reason) in unread {
-        omitted.add(path.as_str(), reason);
-        failed.insert(path);
+        artifacts
     }
-    (artifacts, failed)
 }
 
 #[cfg(test)]

@@ -6,14 +6,15 @@ use std::{borrow::Cow, fs::File, io, os::unix::fs::FileExt as _};
 
 use threadline_contract::{ArtifactPath, OmitReason, Sha256};
 use threadline_files::{
-    Root, Stamp,
+    Stamp,
     hash::{self, Hashed},
 };
 
 use crate::{
-    cache::{Digests, Known},
+    cache::Known,
     clock::{TICK_NS, now_ns},
     content_type,
+    export::Reading,
     omissions::of_reason,
     verified::Verified,
 };
@@ -44,19 +45,23 @@ impl From<io::Error> for Unmeasured {
     }
 }
 
-/// Measures a file that looked like `seen` when a walk came by. One that is known in exactly that
+/// Measures a file that looked like `seen` when a walk came by, at `place` of its listing. One that is known in exactly that
 /// state is not even opened: whatever could keep it from being delivered (another owner's link, a
 /// change of rights) would have changed the stamp.
 pub(crate) fn listed(
-    root: &Root,
+    reading: &Reading<'_>,
     path: &ArtifactPath,
+    place: usize,
     seen: &Stamp,
-    max_file_bytes: u64,
-    verified: &Verified,
-    digests: &Digests,
 ) -> Result<Measured<Cow<'static, str>>, OmitReason> {
+    let Reading {
+        scope,
+        max_file_bytes,
+        verified,
+        digests,
+    } = *reading;
     let by_name = content_type::of_name(path.as_str());
-    if let Some(known) = digests.get(seen)
+    if let Some(known) = digests.get(place, seen)
         && let Some(content_type) = by_name
             .map(Cow::Borrowed)
             .or_else(|| known.content_type.as_deref().map(|t| t.to_owned().into()))
@@ -68,7 +73,7 @@ pub(crate) fn listed(
         });
     }
     let began_ns = now_ns();
-    let opened_file = root.open_stamped(path.as_str());
+    let opened_file = scope.open_stamped(path.as_str());
     let (file, stamp) = opened_file.map_err(|e| of_reason(e.reason()))?;
     if stamp.size > max_file_bytes {
         return Err(OmitReason::TooLarge);
@@ -93,7 +98,7 @@ pub(crate) fn listed(
             None => Some(found.content_type.into()),
         },
     };
-    digests.learn(stamp, began_ns, known);
+    digests.learn(place, stamp, began_ns, known);
     Ok(Measured {
         stamp,
         sha256: found.sha256,

@@ -1,7 +1,7 @@
 //! Artifacts on the wire: safe relative paths, digests, what was left out and why, and what a run
 //! declared it must deliver.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -116,8 +116,8 @@ pub struct Artifact {
     pub size: u64,
     /// The digest of its bytes.
     pub sha256: Sha256,
-    /// What it is.
-    pub content_type: String,
+    /// What it is. Mostly one of few known texts, and there are many artifacts.
+    pub content_type: Cow<'static, str>,
 }
 
 /// An artifact as a client sees it: with the link that fetches it.

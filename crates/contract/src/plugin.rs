@@ -6,7 +6,7 @@
 
 pub mod lenient;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -340,7 +340,7 @@ pub struct ManifestFile {
     /// How many bytes it has.
     pub size: u64,
     /// What it is.
-    pub content_type: String,
+    pub content_type: Cow<'static, str>,
     /// The digest of its bytes.
     pub sha256: Sha256,
     /// Whether its content is in the answer, in `artifacts`.
@@ -359,7 +359,7 @@ pub struct FlatArtifact {
     /// Its name.
     pub label: String,
     /// What it is.
-    pub content_type: String,
+    pub content_type: Cow<'static, str>,
     /// How many bytes it has.
     pub size_bytes: u64,
     /// The digest of all of them.

@@ -191,7 +191,7 @@ impl Receipt {
                 path: line.path,
                 size: line.size,
                 sha256: line.sha256,
-                content_type: line.content_type,
+                content_type: line.content_type.into(),
             })
             .collect();
         check(&files)?;

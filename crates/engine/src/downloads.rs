@@ -121,7 +121,7 @@ impl Downloads {
                 path: artifact.path.clone(),
                 size: artifact.size,
                 sha256: artifact.sha256,
-                content_type: content_type.to_owned(),
+                content_type: content_type.into(),
             },
             reader: Box::new(OnDisk(Arc::new(file))),
         })

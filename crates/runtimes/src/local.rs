@@ -84,7 +84,7 @@ impl LocalWorkspace {
                 path,
                 size,
                 sha256,
-                content_type: reader.content_type().to_owned(),
+                content_type: reader.content_type().into(),
             },
             reader: Box::new(LocalReader(Arc::new(reader))),
         })

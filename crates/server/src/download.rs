@@ -96,7 +96,7 @@ async fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<
     let artifact = &download.artifact;
     let mut response = HttpResponse::builder()
         .status(status)
-        .header(header::CONTENT_TYPE, &artifact.content_type)
+        .header(header::CONTENT_TYPE, &*artifact.content_type)
         .header(header::CONTENT_LENGTH, len)
         .header(header::ACCEPT_RANGES, "bytes")
         .header(header::ETAG, etag)

@@ -41,7 +41,7 @@ impl TryFrom<ArtifactRow> for Artifact {
                     .try_into()
                     .map_err(|_| StoreError::corrupt("artifacts.sha256", "wrong length"))?,
             ),
-            content_type: row.content_type,
+            content_type: row.content_type.into(),
         })
     }
 }
@@ -162,7 +162,7 @@ async fn insert(tx: &mut Tx, run: &RunId, artifacts: &[Artifact]) -> Result<()> 
                     .bind(path_digest(&artifact.path).to_vec())
                     .bind(size)
                     .bind(artifact.sha256.0.as_slice())
-                    .bind(artifact.content_type.as_str());
+                    .bind(artifact.content_type.as_ref());
             }
             query.execute(c).await.map(drop)
         })

@@ -201,7 +201,7 @@ fn synced(item: &ArtifactItem) -> SyncedFile {
         path: item.artifact.path.clone(),
         size: item.artifact.size,
         sha256: item.artifact.sha256,
-        content_type: item.artifact.content_type.clone(),
+        content_type: item.artifact.content_type.clone().into_owned(),
         changed: false,
         missing: false,
     }

@@ -53,7 +53,7 @@ impl Service {
             path,
             size: reader.size(),
             sha256: reader.sha256(),
-            content_type: reader.content_type().to_owned(),
+            content_type: reader.content_type().into(),
         };
         let part = part(params, &reader)?;
         let mut warnings = request.warnings.clone();

@@ -4,7 +4,7 @@
 //! what was asked: another session, run or scope is refused, and folders in which other threads' files
 //! lie are not named to it.
 
-use std::{collections::HashSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashSet, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -75,7 +75,7 @@ struct Page {
 struct Flat {
     relative_path: String,
     #[serde(default)]
-    content_type: Option<String>,
+    content_type: Option<Cow<'static, str>>,
     size_bytes: u64,
     sha256: Sha256,
     #[serde(default)]

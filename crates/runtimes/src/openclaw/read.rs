@@ -2,6 +2,8 @@
 //! WebSocket. Whoever keeps the file holds it against its digest; here it is seen that the right file is
 //! read, in its right state.
 
+use std::borrow::Cow;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -46,7 +48,7 @@ struct Part {
 struct Read {
     relative_path: String,
     #[serde(default)]
-    content_type: Option<String>,
+    content_type: Option<Cow<'static, str>>,
     size_bytes: u64,
     sha256: Sha256,
     #[serde(default)]
@@ -106,7 +108,7 @@ struct Held {
 /// What one question over the WebSocket gave.
 struct Fetched {
     held: Held,
-    content_type: Option<String>,
+    content_type: Option<Cow<'static, str>>,
     route: Option<Route>,
 }
 

@@ -17,7 +17,7 @@ fn receipt_of(snapshot: &Value) -> Receipt {
         path: serde_json::from_value(item["path"].clone()).unwrap(),
         size: item["size"].as_u64().unwrap(),
         sha256: serde_json::from_value(item["sha256"].clone()).unwrap(),
-        content_type: item["contentType"].as_str().unwrap().to_owned(),
+        content_type: item["contentType"].as_str().unwrap().to_owned().into(),
     });
     let session: SessionKey = serde_json::from_value(snapshot["sessionKey"].clone()).unwrap();
     let run: RunId = serde_json::from_value(snapshot["runId"].clone()).unwrap();

@@ -22,7 +22,7 @@ fn artifact(path: &str) -> Artifact {
         path: ArtifactPath::new(path).unwrap(),
         size: path.len() as u64,
         sha256: Sha256([path.len() as u8; 32]),
-        content_type: "text/plain".to_owned(),
+        content_type: "text/plain".into(),
     }
 }
 

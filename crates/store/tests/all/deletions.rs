@@ -64,7 +64,7 @@ async fn fill(world: &World, name: &str) {
         path: ArtifactPath::new("a.md").unwrap(),
         size: 1,
         sha256: Sha256([1; 32]),
-        content_type: "text/plain".to_owned(),
+        content_type: "text/plain".into(),
     };
     store
         .put_manifest(&lease, &[artifact], &[], None)
