@@ -8,7 +8,7 @@ fn item(path: &str, size: u64, content_type: &str) -> Artifact {
         path: ArtifactPath::new(path).unwrap(),
         size,
         sha256: Sha256([0; 32]),
-        content_type: content_type.to_owned(),
+        content_type: content_type.to_owned().into(),
     }
 }
 

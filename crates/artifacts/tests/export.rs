@@ -338,7 +338,7 @@ fn the_first_bytes_speak_when_the_name_does_not() {
     let mut types: Vec<(&str, &str)> = export
         .artifacts
         .iter()
-        .map(|a| (a.path.as_str(), a.content_type.as_str()))
+        .map(|a| (a.path.as_str(), &*a.content_type))
         .collect();
     types.sort_unstable();
     assert_eq!(
