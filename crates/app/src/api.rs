@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use threadline_contract::{
-    AppThreadKey, Deliverable, Millis, Progress, Question, QuestionId, QueuePlace, RequestId,
-    ResultCode, RunId, RuntimeId, SessionUpdate,
+    AppThreadKey, Deliverable, Millis, PermissionPolicy, Progress, Question, QuestionId,
+    QueuePlace, RequestId, ResultCode, RunId, RuntimeId, SessionUpdate,
     method::Gc,
     thread::{Lifecycle, SyncStatus, TaskThread},
     turn::InlineAttachment,
@@ -100,6 +100,10 @@ pub struct SendParams {
     /// Another bridge than this machine's own. Only for a new thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge: Option<BridgeParams>,
+    /// What becomes of the permissions that its agents ask for, in this turn and the thread's later
+    /// ones; as before, or as the bridge does it, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<PermissionPolicy>,
     /// Begins a new session on the runtime, which knows nothing of what was said before: the way on
     /// when a session cannot be continued.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

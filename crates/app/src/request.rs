@@ -45,6 +45,7 @@ pub(crate) fn build(record: &TaskThread, turn: &QueuedTurn, session: Session) ->
         inline_attachments: Vec::new(),
         metadata: Some(Metadata {
             xworkmate_task_artifact_contract: Some(contract),
+            permission_policy: record.context_state.permission_policy.clone(),
             ..Metadata::default()
         }),
         openclaw_session_key: None,

@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
+use threadline_contract::PermissionPolicy;
 
 use crate::{amount, config::SourceFlag, exit};
 
@@ -209,6 +210,10 @@ pub(crate) struct Run {
     /// Let the agent work in this folder of yours (new threads only)
     #[arg(long = "in", value_name = "DIR")]
     pub(crate) work_in: Option<PathBuf>,
+    /// What becomes of permissions that the thread's agents ask for: ask, allow, or by kind such as
+    /// ask,read=allow,execute=reject
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) permissions: Option<PermissionPolicy>,
     /// Start a new session under the thread, which knows nothing of what was said before
     #[arg(long, requires = "thread")]
     pub(crate) new_session: bool,

@@ -119,3 +119,23 @@ fn every_command_is_in_the_documentation() {
         }
     }
 }
+
+#[test]
+fn a_policy_is_read_where_it_is_typed() {
+    let policy = |text: &str| {
+        let cli = Cli::try_parse_from(["threadline", "run", "x", "--permissions", text]);
+        let refused = |e: clap::Error| e.to_string().lines().next().unwrap_or_default().to_owned();
+        match cli.map_err(refused)?.command {
+            Command::Run(run) => Ok(run.permissions.unwrap().to_string()),
+            _ => unreachable!(),
+        }
+    };
+    assert_eq!(
+        policy("read=allow,execute=reject").as_deref(),
+        Ok("ask,read=allow,execute=reject")
+    );
+    assert_eq!(
+        policy("always"),
+        Err("error: invalid value 'always' for '--permissions <POLICY>': `always` is no rule; use ask, allow or reject".to_owned())
+    );
+}

@@ -115,6 +115,10 @@ codes! {
     ModelFailed "MODEL_FAILED" Runtime -32002 502 "The model endpoint answered with an error. The sentence carries it.";
     ModelRefusesTools "MODEL_REFUSES_TOOLS" Runtime -32002 422 "This model takes no tools. Set THREADLINE_MODEL to one that does.";
     BudgetExceeded "BUDGET_EXCEEDED" Runtime -32002 422 "The turn used up its steps or time. Ask for less at once, or raise `builtin.max_steps`.";
+    RunDeadlineExceeded "OPENCLAW_RUN_DEADLINE_EXCEEDED" Bridge -32002 504 "The run has used up the time of its class and goes on: only its runtime ends it. Wait for it, or cancel it.";
+    GatewayLost "OPENCLAW_GATEWAY_LOST" Bridge -32002 502 "The OpenClaw gateway has been silent about the run for longer than it may, and does not answer. Check that it runs; the run's end comes when it is back.";
+    WaitFailed "OPENCLAW_WAIT_FAILED" Bridge -32002 502 "The OpenClaw gateway is there but could not say how the run stands. It is asked again; `threadline doctor` checks the plugin.";
+    TerminalWithoutEvidence "OPENCLAW_TERMINAL_WITHOUT_EVIDENCE" Bridge -32002 502 "The OpenClaw gateway has no record of the run any more, and files alone do not prove that it was done. Start it again.";
     RunLost "RUN_LOST" Runtime -32002 500 "The runtime has no trace of the run, so its end is unknown. Start it again.";
     // What the app records when it cannot hear the bridge.
     ConnectFailed "ACP_HTTP_CONNECT_FAILED" App -32002 502 "The bridge cannot be reached. Check its address and that it runs.";

@@ -15,6 +15,7 @@ pub mod ids;
 pub mod method;
 pub mod operator;
 pub mod plugin;
+pub mod policy;
 pub mod question;
 pub mod receipt;
 pub mod routing;
@@ -38,8 +39,9 @@ pub use fault::Fault;
 pub use ids::{
     AccountId, AppThreadKey, BadId, Millis, QuestionId, RequestId, RunId, SessionKey, TokenId,
 };
+pub use policy::{BadPolicy, PermissionLevel, PermissionPolicy, Rule, ToolKind};
 pub use question::{Answer, Question, QuestionKind, QuestionOption, QuestionState};
 pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt};
 pub use routing::{Routing, RuntimeId};
 pub use scope::ArtifactScope;
-pub use snapshot::{Progress, QueuePlace, RunStatus, Snapshot, Source, Stage};
+pub use snapshot::{LoadClass, Progress, QueuePlace, RunStatus, Snapshot, Source, Stage};

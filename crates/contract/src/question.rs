@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AppThreadKey, Millis, QuestionId, RunId};
+use crate::{AppThreadKey, Millis, QuestionId, RunId, ToolKind};
 
 /// What kind of answer is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -20,7 +20,7 @@ pub enum QuestionKind {
 pub enum QuestionState {
     /// It waits.
     Open,
-    /// A person answered.
+    /// A person answered, or the thread's policy did (`closedBy` begins with `policy:` then).
     Answered,
     /// A person said no to answering.
     Declined,
@@ -63,6 +63,9 @@ pub struct Question {
     /// Whether an answer in own words is taken.
     #[serde(default)]
     pub free_text: bool,
+    /// For permissions: what the agent wants to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolKind>,
     /// How it stands.
     pub state: QuestionState,
     /// When it was asked.
@@ -73,7 +76,7 @@ pub struct Question {
     /// What was answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// Who answered, or why it ended.
+    /// Who answered (a token's label, or `policy:` and the rule), or why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_by: Option<String>,
 }
@@ -89,6 +92,11 @@ pub enum Answer {
 }
 
 impl Question {
+    /// The rule of the thread's policy that answered it, when a person did not.
+    pub fn policy_rule(&self) -> Option<&str> {
+        self.closed_by.as_deref()?.strip_prefix("policy:")
+    }
+
     /// The answer as a person reads it.
     pub fn answer_text(&self) -> Option<&str> {
         match self.answer.as_ref()? {

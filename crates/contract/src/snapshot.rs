@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AppThreadKey, ArtifactScope, ArtifactSet, Code, Millis, Missing, RunId, RuntimeId, SessionKey,
-    Usage,
+    AppThreadKey, ArtifactScope, ArtifactSet, Code, Millis, Missing, PermissionPolicy, RunId,
+    RuntimeId, SessionKey, Usage,
 };
 
 /// How a run stands. Everything but `running` is an end.
@@ -95,6 +95,21 @@ pub struct Progress {
     pub elapsed_ms: Option<i64>,
 }
 
+/// How long a task may take, as its request says; nobody guesses it from its words.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadClass {
+    /// A short one: 10 minutes unless configured otherwise.
+    ShortTask,
+    /// A long one: 30 minutes.
+    #[default]
+    LongTask,
+    /// Many steps that build on each other: 60 minutes.
+    ComplexChainTask,
+}
+
 /// Where an answer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -167,6 +182,24 @@ pub struct Snapshot {
     /// What it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// How long the runtime worked on it, or has so far, in milliseconds: from `startedAt` to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<i64>,
+    /// How much of that a question was open: time that counts against no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ms: Option<i64>,
+    /// How long it may take, by class.
+    #[serde(default)]
+    pub task_load_class: LoadClass,
+    /// The same in minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_budget_minutes: Option<u32>,
+    /// When its time is over, once it has begun. It moves on while a question is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<Millis>,
+    /// What becomes of the permissions that its agent asks for.
+    #[serde(default, skip_serializing_if = "PermissionPolicy::is_ask")]
+    pub permission_policy: PermissionPolicy,
     /// When it was accepted.
     pub created_at: Millis,
     /// When the runtime began.

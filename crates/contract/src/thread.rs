@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AppThreadKey, ArtifactPath, ArtifactScope, Code, Deliverable, Fault, Millis, Missing, Omitted,
-    Question, RequestId, ResultCode, RunId, RuntimeId, SessionKey, Sha256, Usage,
+    PermissionPolicy, Question, RequestId, ResultCode, RunId, RuntimeId, SessionKey, Sha256, Usage,
 };
 
 /// The record's version, as existing apps write it.
@@ -165,6 +165,9 @@ pub struct ContextState {
         skip_serializing_if = "Option::is_none"
     )]
     pub task_association: Option<TaskAssociation>,
+    /// What becomes of the permissions that its agents ask for; the bridge's default when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_policy: Option<PermissionPolicy>,
     /// How the last sync ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_artifact_sync_status: Option<SyncStatus>,

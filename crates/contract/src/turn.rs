@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AppThreadKey, Code, Deliverable, Fault, RequestId, Routing, Sha256};
+use crate::{
+    AppThreadKey, Code, Deliverable, Fault, LoadClass, PermissionLevel, PermissionPolicy,
+    RequestId, Routing, Sha256,
+};
 
 /// Bytes that one inline attachment may have.
 pub const ATTACHMENT_BYTES: usize = 10 << 20;
@@ -105,6 +108,16 @@ pub struct Metadata {
     /// The artifact contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xworkmate_task_artifact_contract: Option<ArtifactContract>,
+    /// What becomes of the permissions that the agent asks for. The thread keeps it for its later
+    /// turns; where none was ever given, the server's default holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_policy: Option<PermissionPolicy>,
+    /// The same in the words of existing apps; `permissionPolicy` counts before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_level: Option<PermissionLevel>,
+    /// How long the task may take; `long_task` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_load_class: Option<LoadClass>,
     /// Whatever else the app sends; kept, never interpreted.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -160,6 +173,10 @@ pub struct Turn {
     pub expected_dirs: Vec<String>,
     /// What must be delivered.
     pub deliverables: Vec<Deliverable>,
+    /// What becomes of permissions, when the turn says so.
+    pub permission_policy: Option<PermissionPolicy>,
+    /// How long it may take.
+    pub load_class: LoadClass,
 }
 
 impl TurnParams {
@@ -176,14 +193,12 @@ impl TurnParams {
                 "`routing` is required: name a target and provider, or routingMode auto.",
             )
         })?;
-        let contract = self
-            .metadata
-            .and_then(|m| m.xworkmate_task_artifact_contract)
-            .ok_or_else(|| {
-                Fault::invalid(
-                    "metadata.xworkmateTaskArtifactContract is required: it carries appThreadKey.",
-                )
-            })?;
+        let metadata = self.metadata.unwrap_or_default();
+        let contract = metadata.xworkmate_task_artifact_contract.ok_or_else(|| {
+            Fault::invalid(
+                "metadata.xworkmateTaskArtifactContract is required: it carries appThreadKey.",
+            )
+        })?;
         if contract.openclaw_session_key.is_some() || contract.session_key.is_some() {
             return Err(Fault::invalid(refused_key));
         }
@@ -231,6 +246,10 @@ impl TurnParams {
             attachments: self.inline_attachments,
             expected_dirs: expected_dirs(&contract.expected_artifact_dirs)?,
             deliverables,
+            permission_policy: metadata
+                .permission_policy
+                .or(metadata.permission_level.map(Into::into)),
+            load_class: metadata.task_load_class.unwrap_or_default(),
         })
     }
 

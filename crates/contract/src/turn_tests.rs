@@ -29,8 +29,36 @@ fn a_turn_is_read_whole() {
             attachments: vec![],
             expected_dirs: vec!["reports/".into()],
             deliverables: vec![],
+            permission_policy: None,
+            load_class: LoadClass::LongTask,
         }
     );
+}
+
+#[test]
+fn metadata_says_how_long_and_what_may_be_done() {
+    let said = |more: Value| {
+        let turn = params(|v| {
+            for (name, value) in more.as_object().unwrap() {
+                v["metadata"][name] = value.clone();
+            }
+        })
+        .unwrap();
+        let policy = turn.permission_policy.map(|policy| policy.to_string());
+        (policy, turn.load_class)
+    };
+    let full = Some("allow".to_owned());
+    assert_eq!(
+        said(json!({"permissionLevel": "fullAccess", "taskLoadClass": "short_task"})),
+        (full, LoadClass::ShortTask)
+    );
+    let both = json!({"permissionLevel": "fullAccess", "permissionPolicy": {"read": "allow"}, "taskLoadClass": "complex_chain_task"});
+    assert_eq!(
+        said(both),
+        (Some("ask,read=allow".into()), LoadClass::ComplexChainTask)
+    );
+    let asks = (Some("ask".to_owned()), LoadClass::LongTask);
+    assert_eq!(said(json!({"permissionLevel": "defaultAccess"})), asks);
 }
 
 #[test]

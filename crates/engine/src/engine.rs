@@ -8,7 +8,7 @@ use std::{
 };
 
 use threadline_artifacts::KeyRing;
-use threadline_contract::{Code, Fault, Millis, RunId, RuntimeId};
+use threadline_contract::{Code, Fault, Millis, PermissionPolicy, RunId, RuntimeId};
 use threadline_runtimes::{Registry, RunRef, Runtime};
 use threadline_store::{Dialect, Lease, Run, Store, Takeover};
 use tokio::sync::watch;
@@ -19,10 +19,11 @@ use crate::{
     Keep,
     capabilities::Remembered,
     claim::{Claim, GONE_AFTER, Look, claim},
+    counters::Counters,
     downloads::Downloads,
     links,
     room::Making,
-    run::{Driver, patience::Patience},
+    run::{Budgets, Driver, patience::Patience},
 };
 
 /// What the engine is told by its operator.
@@ -54,6 +55,32 @@ pub struct EngineConfig {
     /// How many bytes of remote runtimes' files are kept in the data folder, so that they are fetched
     /// once; 0 keeps none.
     pub cache_bytes: u64,
+    /// What holds for every run.
+    pub rules: Rules,
+}
+
+/// What holds for every run, where its request does not say otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// What becomes of permissions, where the thread has no policy of its own.
+    pub policy: PermissionPolicy,
+    /// How long a question waits for an answer; for ever when absent.
+    pub question_wait: Option<Duration>,
+    /// How long a run may take.
+    pub budgets: Budgets,
+    /// How long a gateway that does not answer may be silent about a run before it counts as lost.
+    pub silence: Duration,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            policy: PermissionPolicy::default(),
+            question_wait: None,
+            budgets: Budgets::default(),
+            silence: Duration::from_secs(10 * 60),
+        }
+    }
 }
 
 /// The run engine. Cheap to clone.
@@ -69,6 +96,7 @@ pub(crate) struct Inner {
     pub(crate) capabilities: Remembered,
     pub(crate) making_room: Making,
     pub(crate) downloads: Downloads,
+    pub(crate) counters: Counters,
     stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -111,6 +139,7 @@ impl Engine {
             leases: Mutex::default(),
             capabilities: Mutex::default(),
             making_room: Making::default(),
+            counters: Counters::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }));

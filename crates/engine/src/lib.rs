@@ -7,6 +7,7 @@
 mod attachments;
 mod capabilities;
 mod claim;
+mod counters;
 mod downloads;
 mod engine;
 mod feed;
@@ -17,10 +18,12 @@ mod run;
 mod threads;
 mod workdir;
 
-pub use engine::{Engine, EngineConfig};
+pub use counters::Counted;
+pub use engine::{Engine, EngineConfig, Rules};
 pub use feed::{Feed, FeedItem};
 pub use links::Download;
 pub use room::Keep;
+pub use run::Budgets;
 pub use threads::{Accepted, TurnAnswer};
 
 /// Who is asking: the account that a token belongs to.

@@ -19,6 +19,7 @@ fn config(root: &Path) -> EngineConfig {
         keep: crate::Keep::FOR_EVER,
         cache_bytes: 0,
         verify_wait: Duration::from_secs(1),
+        rules: crate::Rules::default(),
     }
 }
 

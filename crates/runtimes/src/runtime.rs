@@ -8,7 +8,7 @@ use threadline_artifacts::{Kept, Removal};
 use threadline_contract::{
     AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Deliverable, EmptyReason, Fault,
     Millis, Omitted, QuestionId, QuestionKind, QuestionOption, Removed, RunId, RuntimeId,
-    SessionKey, Sha256, Step, Usage, operator::HostState,
+    SessionKey, Sha256, Step, ToolKind, Usage, operator::HostState,
 };
 use tokio::sync::mpsc;
 
@@ -36,6 +36,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// Whether it is worth telling about. One that nobody asked for and that is not installed is not.
     fn is_offered(&self) -> bool {
         true
+    }
+
+    /// How often its connection was lost since this process started, where it has one.
+    fn connections_lost(&self) -> u64 {
+        0
     }
 
     /// The session key for a thread that has no mapping yet. `twin` > 1 when the key before it
@@ -269,6 +274,9 @@ pub struct Ask {
     pub options: Vec<QuestionOption>,
     /// Whether own words are taken.
     pub free_text: bool,
+    /// For permissions: what the runtime wants to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolKind>,
 }
 
 /// How a run ended, in its registry's words.

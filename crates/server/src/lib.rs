@@ -28,6 +28,7 @@ mod ws;
 
 use axum::{
     Router,
+    extract::State,
     routing::{any, get},
 };
 use serde_json::json;
@@ -61,6 +62,7 @@ pub fn router(bridge: Bridge) -> Router {
         .route("/acp/events/whole", get(events::whole))
         .route("/artifacts/openclaw/download", get(download::handle))
         .route("/health", get(health))
+        .route("/api/ping", get(ping))
         .route("/gateway/openclaw", any(answer::disabled))
         .route("/acp-server/{*rest}", any(answer::disabled))
         .with_state(bridge)
@@ -69,6 +71,20 @@ pub fn router(bridge: Bridge) -> Router {
 /// Lays the gate over routes: nothing behind it is reached without passing.
 pub fn gated(router: Router, gate: Gate) -> Router {
     router.layer(axum::middleware::from_fn_with_state(gate, Gate::check))
+}
+
+/// Whether it is there, for whoever may come in, and what went wrong with runs since it started.
+async fn ping(State(bridge): State<Bridge>) -> axum::Json<serde_json::Value> {
+    let counted = bridge.engine.counted();
+    axum::Json(json!({
+        "status": "ok",
+        "version": env!("CARGO_PKG_VERSION"),
+        "metrics": {
+            "gatewaySocketClosed": counted.connections_lost,
+            "taskGetUnconfirmedFallback": counted.unconfirmed,
+            "runDeadlineInterrupt": counted.overdue,
+        },
+    }))
 }
 
 async fn health() -> axum::Json<serde_json::Value> {

@@ -187,16 +187,17 @@ impl Store {
             .await)
     }
 
-    /// The last frame of a run that was logged: a driver that re-attaches goes on after it, and
-    /// so neither loses nor doubles an event.
-    pub async fn last_frame(&self, run: &Run) -> Result<Option<i64>> {
+    /// The last frame of a run that was logged, and when: a driver that re-attaches goes on after
+    /// it, and so neither loses nor doubles an event.
+    pub async fn last_frame(&self, run: &Run) -> Result<Option<(i64, Millis)>> {
         let stream = run.stream();
-        read!(self, |db| sqlx::query_scalar(sql::LAST_FRAME)
+        let last: Option<(i64, i64)> = read!(self, |db| sqlx::query_as(sql::LAST_FRAME)
             .bind(stream.as_str())
             .bind(run.log_from)
             .bind(run.id.as_str())
             .fetch_optional(db)
-            .await)
+            .await)?;
+        Ok(last.map(|(frame, at)| (frame, Millis(at))))
     }
 
     /// Follows a stream from after a number, for as long as the subscription is held.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use threadline_contract::{
     AccountId, Answer, AppThreadKey, Millis, Question, QuestionId, QuestionKind, QuestionOption,
-    QuestionState, RunId,
+    QuestionState, RunId, ToolKind,
 };
 
 use crate::{
@@ -29,6 +29,8 @@ struct Body {
     text: String,
     options: Vec<QuestionOption>,
     free_text: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool: Option<ToolKind>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -52,6 +54,7 @@ impl QuestionRow {
             text: question.text.clone(),
             options: question.options.clone(),
             free_text: question.free_text,
+            tool: question.tool,
         };
         Ok(Self {
             id: question.question_id.to_string(),
@@ -86,6 +89,7 @@ impl TryFrom<QuestionRow> for Question {
             text: body.text,
             options: body.options,
             free_text: body.free_text,
+            tool: body.tool,
             state: json::from_word("questions.state", &row.state)?,
             asked_at: Millis(row.asked_at),
             closed_at: json::millis(row.closed_at),

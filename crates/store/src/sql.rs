@@ -133,7 +133,7 @@ common {
     EVENTS_AFTER = concat!("select ", event_columns!(), " from events where stream = $1 and seq > $2 order by seq limit $3");
     RUN_EVENTS = concat!("select ", event_columns!(), " from events where stream = $1 and seq > $2 and seq <= $3 and run = $4 order by seq limit $5");
     LAST_SEQ = "select coalesce(max(seq), 0) from events where stream = $1";
-    LAST_FRAME = "select frame from events where stream = $1 and seq > $2 and run = $3 and frame is not null order by seq desc limit 1";
+    LAST_FRAME = "select frame, at from events where stream = $1 and seq > $2 and run = $3 and frame is not null order by seq desc limit 1";
 
     RUNS_OF_ACCOUNT = concat!("select ", overview_columns!(), " from runs where account = $1 and num < $2 order by num desc limit $3");
     OPEN_RUNS_OF_ACCOUNT = concat!("select ", overview_columns!(),

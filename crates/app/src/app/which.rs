@@ -81,7 +81,10 @@ impl Core {
                     runtime,
                     endpoint_id: endpoint,
                 },
-                context_state: ContextState::default(),
+                context_state: ContextState {
+                    permission_policy: params.permissions.clone(),
+                    ..ContextState::default()
+                },
                 lifecycle_state: LifecycleState {
                     status: Lifecycle::Ready,
                     last_run_at_ms: None,
@@ -126,6 +129,14 @@ impl Core {
             let endpoint = &record.execution_binding.endpoint_id;
             let runtime = moved.as_ref().or(known.as_ref());
             self.would_take(endpoint, runtime, params).await?;
+        }
+        if let Some(policy) = &params.permissions {
+            self.records
+                .update(&key, |record| {
+                    record.context_state.permission_policy = Some(policy.clone());
+                    Ok(())
+                })
+                .await?;
         }
         if let Some(wanted) = moved {
             return self

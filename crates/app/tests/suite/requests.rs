@@ -14,6 +14,42 @@ use threadline_contract::{
 use crate::support::{Plan, World, eventually, id, on_openclaw, prompt_of, transcript};
 
 #[tokio::test]
+async fn a_threads_policy_goes_with_every_turn_until_another_is_given() {
+    let world = World::new().await;
+    let policy = |text: &str| Some(text.parse().unwrap());
+    let first = SendParams {
+        permissions: policy("read=allow"),
+        ..prompt_of("one")
+    };
+    let view = world.app.send(first).await.unwrap();
+    let name = view.thread.name.clone();
+    world.settled(id(&view.thread)).await;
+    for permissions in [None, policy("ask")] {
+        let next = SendParams {
+            thread: Some(name.clone()),
+            permissions,
+            ..prompt_of("more")
+        };
+        world.app.send(next).await.unwrap();
+        world.settled(id(&view.thread)).await;
+    }
+    let sent: Vec<_> = world
+        .bridge
+        .turns()
+        .iter()
+        .map(|call| call.params["metadata"]["permissionPolicy"].clone())
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            json!("ask,read=allow"),
+            json!("ask,read=allow"),
+            json!("ask")
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a15_the_request_carries_the_contract_and_the_transcript_only_the_users_words() {
     let world = World::new().await;
     let project = world.dir.path().join("project");

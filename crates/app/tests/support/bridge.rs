@@ -225,6 +225,7 @@ impl FakeBridge {
                 kind: None,
             }],
             free_text: true,
+            tool: None,
             state: QuestionState::Open,
             asked_at: Millis::now(),
             closed_at: None,

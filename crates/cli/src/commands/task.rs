@@ -45,6 +45,7 @@ pub(super) fn parameters(context: &Context, args: Run) -> Result<SendParams, Fau
             .map(deliverable)
             .collect::<Result<_, _>>()?,
         working_directory: args.work_in.map(|dir| folder(context, &dir)).transpose()?,
+        permissions: args.permissions,
         new_session: args.new_session,
         ..SendParams::default()
     };

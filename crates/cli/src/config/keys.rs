@@ -42,7 +42,7 @@ const fn secret(name: &'static str, env: &'static [&'static str], about: &'stati
 pub(crate) const PREFIX: &str = "THREADLINE_";
 
 /// Every setting, in the order of the documentation.
-pub(crate) const KEYS: [Key; 33] = [
+pub(crate) const KEYS: [Key; 39] = [
     key("data", &["THREADLINE_DATA"], "the data folder"),
     key(
         "workspaces",
@@ -158,6 +158,36 @@ pub(crate) const KEYS: [Key; 33] = [
         "lanes.openclaw.max_queued",
         &["THREADLINE_OPENCLAW_MAX_QUEUED"],
         "turns that may wait for it",
+    ),
+    key(
+        "openclaw.silence_minutes",
+        &["THREADLINE_OPENCLAW_SILENCE_MINUTES"],
+        "how long it may be silent about a run and unreachable before it counts as lost",
+    ),
+    own(
+        "permissions.policy",
+        &["THREADLINE_PERMISSIONS"],
+        "what becomes of permissions where a thread does not say: ask, allow, or by kind such as ask,read=allow",
+    ),
+    own(
+        "permissions.wait_minutes",
+        &["THREADLINE_PERMISSIONS_WAIT_MINUTES"],
+        "how long a question waits for its answer before it expires; 0 is for ever",
+    ),
+    key(
+        "budgets.short_task_minutes",
+        &["THREADLINE_BUDGETS_SHORT_TASK_MINUTES"],
+        "how long a task of class short_task may take",
+    ),
+    key(
+        "budgets.long_task_minutes",
+        &["THREADLINE_BUDGETS_LONG_TASK_MINUTES"],
+        "how long one of class long_task may take, which is any that names no class",
+    ),
+    key(
+        "budgets.complex_chain_task_minutes",
+        &["THREADLINE_BUDGETS_COMPLEX_CHAIN_TASK_MINUTES"],
+        "how long one of class complex_chain_task may take",
     ),
     own(
         "hosts",

@@ -20,7 +20,7 @@ use std::{
 };
 
 use threadline_contract::RuntimeId;
-use threadline_engine::Keep;
+use threadline_engine::{Keep, Rules};
 use threadline_runtimes::acp::AgentConfig;
 
 use self::{
@@ -62,6 +62,8 @@ pub(crate) struct Config {
     pub(crate) agents: Vec<AgentConfig>,
     /// Where the hosts of agents keep their things.
     pub(crate) hosts: PathBuf,
+    /// What holds for every run.
+    pub(crate) rules: Rules,
     /// How long the files of runs stay.
     pub(crate) keep: Keep,
     /// How many bytes of a gateway's files are kept.

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use threadline_contract::RuntimeId;
-use threadline_engine::Keep;
+use threadline_contract::{PermissionPolicy, RuntimeId};
+use threadline_engine::{Budgets, Keep, Rules};
 
 use super::{
     Bridge, Builtin, Config, Log, LogFormat, Mistake, Model, OpenClaw, Origin, Secret, Server,
@@ -166,6 +166,7 @@ impl Read {
         };
         let openclaw = self.openclaw();
         let hosts = self.hosts(places, &data);
+        let rules = self.rules();
         let keep = self.keep();
         let cache_bytes = self.or(
             "artifacts.cache_bytes",
@@ -197,6 +198,7 @@ impl Read {
             openclaw,
             agents: vec![],
             hosts,
+            rules,
             keep,
             cache_bytes,
             bridge,
@@ -295,6 +297,33 @@ impl Read {
         self.or("work_roots", default.into_iter().collect(), parse, written)
     }
 
+    fn rules(&mut self) -> Rules {
+        let default = Rules::default();
+        let day = 24 * 60;
+        let policy = self.or(
+            "permissions.policy",
+            default.policy,
+            |v, _| policy(v),
+            PermissionPolicy::to_string,
+        );
+        let wait = self.whole("permissions.wait_minutes", 0, 0..=365 * day);
+        let silence = self.whole("openclaw.silence_minutes", 10, 1..=day);
+        let mut minutes = |key, default| self.whole(key, default, 1..=30 * day);
+        Rules {
+            policy,
+            question_wait: (wait > 0).then(|| Duration::from_secs(u64::from(wait) * 60)),
+            budgets: Budgets {
+                short: minutes("budgets.short_task_minutes", default.budgets.short),
+                long: minutes("budgets.long_task_minutes", default.budgets.long),
+                complex: minutes(
+                    "budgets.complex_chain_task_minutes",
+                    default.budgets.complex,
+                ),
+            },
+            silence: Duration::from_secs(u64::from(silence) * 60),
+        }
+    }
+
     fn keep(&mut self) -> Keep {
         let days = self.whole("artifacts.keep_days", 0, 0..=36_500);
         let bytes = self.or("artifacts.keep_bytes", 0, |v, _| v.bytes(), u64::to_string);
@@ -385,6 +414,12 @@ impl Read {
 fn runtime(value: &Value) -> Result<RuntimeId, Wanted> {
     let wanted = || "the name of a runtime, such as builtin".to_owned();
     value.text()?.parse().map_err(|_| wanted())
+}
+
+fn policy(value: &Value) -> Result<PermissionPolicy, Wanted> {
+    let wanted = || "ask, allow, or rules by kind such as ask,read=allow,execute=reject".to_owned();
+    let text = value.text().map_err(|_| wanted())?;
+    text.parse().map_err(|_| wanted())
 }
 
 fn database(value: &Value) -> Result<String, Wanted> {

@@ -382,6 +382,7 @@ fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig
         verify_wait: Duration::from_secs(5 * 60),
         keep: config.keep,
         cache_bytes: config.cache_bytes,
+        rules: config.rules.clone(),
     }
 }
 

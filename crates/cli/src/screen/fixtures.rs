@@ -121,6 +121,7 @@ pub(crate) fn question(id: &str) -> Question {
         text: "Which colour?".into(),
         options: vec![option("r", "Red"), option("b", "Blue")],
         free_text: true,
+        tool: None,
         state: QuestionState::Open,
         asked_at: Millis(1_000),
         closed_at: None,

@@ -217,7 +217,11 @@ fn answered(question: &Question, to: Terminal) -> String {
 pub(crate) fn ended(question: &Question, to: Terminal) -> String {
     match (question.state, question.answer_text()) {
         (QuestionState::Answered, Some(answer)) => {
-            format!("{} {}", to.good("✓"), hanging(&line(answer), to.width, 4))
+            let by = question
+                .policy_rule()
+                .map(|rule| format!(" (by policy: {rule})"));
+            let said = format!("{answer}{}", by.unwrap_or_default());
+            format!("{} {}", to.good("✓"), hanging(&line(&said), to.width, 4))
         }
         (QuestionState::Declined, _) => "The question was declined.".into(),
         (QuestionState::Expired, _) => "The question's time ran out.".into(),

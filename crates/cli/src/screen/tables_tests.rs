@@ -182,11 +182,16 @@ fn every_turn_says_what_became_of_it_and_every_question_how_it_ended() {
     asked.state = QuestionState::Answered;
     asked.answer = Some(Answer::OptionId("b".into()));
     asked.closed_at = Some(Millis(2_000));
+    let mut ruled = question("q-3");
+    ruled.closed_by = Some("policy:read=allow".into());
+    ruled.state = QuestionState::Answered;
+    ruled.answer = Some(Answer::OptionId("r".into()));
+    ruled.closed_at = Some(Millis(2_500));
     let mut withdrawn = question("q-2");
     withdrawn.state = QuestionState::Withdrawn;
     withdrawn.run_id = run("r2");
     withdrawn.closed_at = Some(Millis(7_000));
-    record.context_state.closed_questions = vec![asked, withdrawn];
+    record.context_state.closed_questions = vec![asked, ruled, withdrawn];
     let want = "\
 river-report  archived · done · builtin · 5 min ago
 
@@ -195,6 +200,9 @@ one
 
 ? Which colour?
   ✓ Blue
+
+? Which colour?
+  ✓ Red (by policy: read=allow)
 
 Answer  4 min ago
 Done.

@@ -22,9 +22,7 @@ impl Driver<'_> {
         let stopping = self.engine.stopping().clone();
         loop {
             if self.cancel_requested() {
-                return self
-                    .never_ran(RunStatus::Cancelled, None, "Stopped before it began.")
-                    .await;
+                return self.never_began().await;
             }
             {
                 let _deciding = lane.deciding.lock().await;
@@ -58,12 +56,25 @@ impl Driver<'_> {
 
     pub(super) async fn prepare(&mut self) -> Result<(), Halt> {
         if self.cancel_requested() {
-            return self
-                .never_ran(RunStatus::Cancelled, None, "Stopped before it began.")
-                .await;
+            return self.never_began().await;
         }
-        match self.places().await {
-            Ok(_) => {
+        let (runtime, plan) = (self.runtime.clone(), self.plan.clone());
+        let mut preparing = runtime.prepare(&plan);
+        let prepared = loop {
+            tokio::select! {
+                prepared = &mut preparing => break prepared,
+                // A runtime that is away can be waited for long; nothing has begun meanwhile.
+                () = self.next_control() => {
+                    self.reload().await?;
+                    if self.cancel_requested() {
+                        return self.never_began().await;
+                    }
+                }
+            }
+        };
+        match prepared {
+            Ok(places) => {
+                self.settle(&places);
                 self.shift(Event::Prepared, RunChange::default(), vec![])
                     .await
             }
@@ -80,16 +91,31 @@ impl Driver<'_> {
             return Ok(places.clone());
         }
         let places = self.runtime.prepare(&self.plan).await?;
+        self.settle(&places);
+        Ok(places)
+    }
+
+    /// The run's folders are there: its prompt names them.
+    fn settle(&mut self, places: &Places) {
         self.plan.prompt = context::fill(
             &self.plan.prompt,
             &places.work_folder,
             &places.artifact_directory,
         );
         self.places = Some(places.clone());
-        Ok(places)
+    }
+
+    async fn never_began(&mut self) -> Result<(), Halt> {
+        self.never_ran(RunStatus::Cancelled, None, "Stopped before it began.")
+            .await
     }
 
     pub(super) async fn start(&mut self) -> Result<(), Halt> {
+        if self.cancel_requested()
+            && let Ok(Registry::NoRecord) = self.runtime.ask_registry(&self.plan.run_ref()).await
+        {
+            return self.never_began().await;
+        }
         let places = self.places().await?;
         if let Err(fault) = self.runtime.start(&self.plan, &places).await {
             // The request may have got through although its answer did not: the registry knows.

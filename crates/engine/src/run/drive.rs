@@ -5,11 +5,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use threadline_contract::{Code, Fault, Millis, RunId, RunStatus, SessionUpdate, UpdateKind};
+use threadline_contract::{
+    Code, Fault, Millis, PermissionPolicy, RunId, RunStatus, SessionUpdate, UpdateKind,
+};
 use threadline_runtimes::{End, Places, Runtime, TurnPlan};
 use threadline_store::{
     Lease, NewEvent, Phase, Run, RunChange, StoreError, StreamId, Subscription,
 };
+use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use super::{
@@ -50,6 +53,16 @@ pub(crate) struct Driver<'a> {
     pub(super) lease: Lease,
     pub(super) run: Run,
     pub(super) plan: TurnPlan,
+    /// What becomes of permissions.
+    pub(super) policy: PermissionPolicy,
+    /// How many minutes the run may take.
+    pub(super) budget: Option<u32>,
+    /// It was said that they are over.
+    pub(super) is_overdue: bool,
+    /// Something that was decided has not reached the runtime.
+    pub(super) owes: bool,
+    /// When time alone asks for something.
+    pub(super) wake: Instant,
     pub(super) stream: StreamId,
     /// The thread's log: how a stop or an answer reaches the run, from whichever node it came.
     pub(super) control: Subscription,
@@ -91,7 +104,7 @@ impl<'a> Driver<'a> {
 
     async fn open(engine: &'a Engine, lease: Lease) -> Result<Self, Halt> {
         let run = engine.store().run_any(&lease.run).await?;
-        let plan = Kept::read(engine.store(), &run.id).await?.plan;
+        let kept = Kept::read(engine.store(), &run.id).await?;
         let stream = run.stream();
         let control = engine
             .store()
@@ -104,7 +117,12 @@ impl<'a> Driver<'a> {
             runtime,
             lease,
             run,
-            plan,
+            plan: kept.plan,
+            policy: kept.policy,
+            budget: kept.budget_minutes,
+            is_overdue: kept.overdue,
+            owes: false,
+            wake: Instant::now(),
             stream,
             control,
             end: None,

@@ -142,9 +142,20 @@ impl Driver<'_> {
     }
 
     pub(super) async fn withdraw(&self, question: &Question, by: &str) -> Result<(), Halt> {
+        self.end_question(question, QuestionState::Withdrawn, by)
+            .await
+    }
+
+    /// Ends a question that nobody answered, unless somebody does so just now.
+    pub(super) async fn end_question(
+        &self,
+        question: &Question,
+        state: QuestionState,
+        by: &str,
+    ) -> Result<(), Halt> {
         let at = Millis::now();
         let end = QuestionEnd {
-            state: QuestionState::Withdrawn,
+            state,
             answer: None,
             by: by.to_owned(),
             at,

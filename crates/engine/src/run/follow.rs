@@ -1,14 +1,15 @@
 //! The phase in which the runtime works: its frames become the log, its end becomes the record.
 
-use threadline_contract::{Code, QuestionState};
+use threadline_contract::{Code, QuestionState, RuntimeId};
 use threadline_runtimes::{End, Follow, Frame, Registry, Signal, Update};
-use threadline_store::NewEvent;
+use threadline_store::{NewEvent, RunChange};
+use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
 use super::{
     drive::{Driver, Halt},
     patience::Patience,
-    update,
+    policy, update,
 };
 
 /// Frames that are logged with one write at most: a burst costs one commit, not hundreds.
@@ -26,7 +27,7 @@ impl Driver<'_> {
                 .store()
                 .last_frame(&self.run)
                 .await?
-                .unwrap_or(0);
+                .map_or(0, |(frame, _)| frame);
             match self.runtime.follow(&run, after).await {
                 Ok(signals) => {
                     self.hand_over_decisions().await?;
@@ -40,18 +41,25 @@ impl Driver<'_> {
             }
             match self.runtime.ask_registry(&run).await {
                 Ok(Registry::NoRecord) => {
-                    let end = End::failed(
-                        Code::RunLost,
-                        "The runtime has no trace of this run. What it did until then is in its work folder.",
-                    );
-                    return self.ended(end).await;
+                    return self.ended(forgotten(&self.run.runtime)).await;
                 }
                 Ok(Registry::Running | Registry::Ended(_)) => {}
                 Err(fault) => {
                     warn!(run.id = %self.id(), code = %fault.code, "The registry of run {} cannot be asked: {}", self.id(), fault.message)
                 }
             }
-            patience.wait(self.engine).await?;
+            self.attend().await?;
+            self.pause(&mut patience).await?;
+        }
+    }
+
+    /// Waits before the runtime is tried again. What is decided meanwhile is looked at now rather
+    /// than then.
+    async fn pause(&mut self, patience: &mut Patience) -> Result<(), Halt> {
+        let engine = self.engine;
+        tokio::select! {
+            waited = patience.wait(engine) => waited,
+            () = self.next_control() => self.reload().await,
         }
     }
 
@@ -59,7 +67,9 @@ impl Driver<'_> {
     async fn listen(&mut self, mut signals: Follow) -> Result<Option<End>, Halt> {
         let stopping = self.engine.stopping().clone();
         let mut batch = Vec::with_capacity(BATCH);
+        self.attend().await?;
         loop {
+            let wake = self.wake;
             tokio::select! {
                 count = signals.recv_many(&mut batch, BATCH) => {
                     if count == 0 {
@@ -72,6 +82,13 @@ impl Driver<'_> {
                 () = self.next_control() => {
                     self.reload().await?;
                     self.hand_over_decisions().await?;
+                    self.attend().await?;
+                }
+                () = sleep_until(wake) => {
+                    if self.owes {
+                        self.hand_over_decisions().await?;
+                    }
+                    self.attend().await?;
                 }
                 () = stopping.cancelled() => return Err(Halt::Stopping),
             }
@@ -80,9 +97,13 @@ impl Driver<'_> {
 
     async fn take(&mut self, signals: Vec<Signal>) -> Result<Option<End>, Halt> {
         let mut events: Vec<NewEvent> = Vec::with_capacity(signals.len());
+        let mut usage = None;
         for signal in signals {
             match signal {
                 Signal::Frame(frame) => {
+                    if let Update::Usage(so_far) = &frame.update {
+                        usage = Some(*so_far);
+                    }
                     match update::of_frame(&frame, &self.run.thread, &self.run.id) {
                         Some(update) => events.push(update::logged(&update, Some(frame.no))?),
                         None => {
@@ -96,6 +117,19 @@ impl Driver<'_> {
                     return Ok(Some(end));
                 }
             }
+        }
+        // Recorded as it grows: a run that is lost has used it all the same.
+        if usage.is_some() {
+            let change = RunChange {
+                usage,
+                ..RunChange::default()
+            };
+            self.run = self
+                .engine
+                .store()
+                .change_run(&self.lease, change, events)
+                .await?;
+            return Ok(None);
         }
         self.flush(&mut events).await?;
         Ok(None)
@@ -118,11 +152,18 @@ impl Driver<'_> {
                     update::QUESTION_ASKED,
                 );
                 asked.question = Some(question.clone());
-                let event = update::logged(&asked, Some(frame.no))?;
+                let mut events = vec![update::logged(&asked, Some(frame.no))?];
+                let answered = policy::answered(&self.policy, &question, question.asked_at);
+                if let Some(answered) = &answered {
+                    // Heard by this driver as any other answer is, and so handed to the runtime.
+                    events.push(update::closed(answered, question.asked_at)?);
+                }
+                let question = answered.unwrap_or(question);
                 self.engine
                     .store()
-                    .ask(&self.run.account, &question, &self.lease, vec![event])
+                    .ask(&self.run.account, &question, &self.lease, events)
                     .await?;
+                self.wake = Instant::now();
             }
             Update::Unasked(id) => {
                 if let Some(question) = self
@@ -149,15 +190,17 @@ impl Driver<'_> {
     /// decided while nobody listened is simply handed over now.
     async fn hand_over_decisions(&mut self) -> Result<(), Halt> {
         let run = self.plan.run_ref();
+        self.owes = false;
         if self.cancel_requested()
             && let Err(fault) = self.runtime.cancel(&run).await
         {
+            self.owes = true;
             warn!(run.id = %self.id(), code = %fault.code, "Run {} could not be asked to stop: {}", self.id(), fault.message);
         }
         for question in self.engine.store().questions_of_run(self.id()).await? {
             if !matches!(
                 question.state,
-                QuestionState::Answered | QuestionState::Declined
+                QuestionState::Answered | QuestionState::Declined | QuestionState::Expired
             ) {
                 continue;
             }
@@ -166,9 +209,24 @@ impl Driver<'_> {
                 .answer(&run, &question.question_id, question.answer_text())
                 .await
             {
+                self.owes |= fault.code == Code::ProviderUnavailable;
                 warn!(run.id = %self.id(), code = %fault.code, "An answer did not reach run {}: {}", self.id(), fault.message);
             }
         }
         Ok(())
+    }
+}
+
+/// The end of a run of which its runtime has no trace.
+fn forgotten(runtime: &RuntimeId) -> End {
+    match runtime {
+        RuntimeId::OpenClaw => End::failed(
+            Code::TerminalWithoutEvidence,
+            "The OpenClaw gateway has no record of this run. Files that it left are no proof that it was done.",
+        ),
+        RuntimeId::Acp(_) | RuntimeId::Builtin => End::failed(
+            Code::RunLost,
+            "The runtime has no trace of this run. What it did until then is in its work folder.",
+        ),
     }
 }

@@ -1,7 +1,7 @@
 //! What the engine keeps about a run's turn; the store holds it as a text that only we read.
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{Code, Fault, RunId, Sha256};
+use threadline_contract::{Code, Fault, LoadClass, PermissionPolicy, RunId, Sha256};
 use threadline_runtimes::TurnPlan;
 use threadline_store::Store;
 
@@ -10,6 +10,18 @@ use threadline_store::Store;
 pub(crate) struct Kept {
     /// What the turn is.
     pub(crate) plan: TurnPlan,
+    /// What becomes of the permissions that its agent asks for.
+    #[serde(default)]
+    pub(crate) policy: PermissionPolicy,
+    /// How long it may take.
+    #[serde(default)]
+    pub(crate) load_class: LoadClass,
+    /// The same in minutes; runs of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budget_minutes: Option<u32>,
+    /// It was said that its time is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) overdue: bool,
     /// Its scope's folder, once it is prepared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) artifact_directory: Option<String>,
@@ -22,9 +34,13 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(plan: TurnPlan) -> Self {
+    pub(crate) fn new(plan: TurnPlan, policy: PermissionPolicy) -> Self {
         Self {
             plan,
+            policy,
+            load_class: LoadClass::default(),
+            budget_minutes: None,
+            overdue: false,
             artifact_directory: None,
             artifacts_failed: None,
             receipt: None,

@@ -1,5 +1,6 @@
 //! One run, from admission to its last record.
 
+mod attend;
 mod begin;
 mod collect;
 mod drive;
@@ -9,7 +10,10 @@ pub(crate) mod kept;
 pub(crate) mod lane;
 pub(crate) mod patience;
 pub(crate) mod phase;
+mod policy;
+pub(crate) mod time;
 pub(crate) mod update;
 pub(crate) mod view;
 
 pub(crate) use drive::Driver;
+pub use time::Budgets;

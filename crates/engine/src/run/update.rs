@@ -1,5 +1,7 @@
 //! From what a runtime did to what the log says.
 
+use std::time::Duration;
+
 use threadline_contract::{
     AppThreadKey, Fault, Millis, Question, QuestionState, QueuePlace, RunId, SessionUpdate,
     UpdateKind,
@@ -67,6 +69,7 @@ pub(crate) fn question(ask: &Ask, thread: &AppThreadKey, run: &RunId) -> Questio
         text: ask.text.clone(),
         options: ask.options.clone(),
         free_text: ask.free_text,
+        tool: ask.tool,
         state: QuestionState::Open,
         asked_at: Millis::now(),
         closed_at: None,
@@ -86,6 +89,17 @@ pub(crate) fn closed(question: &Question, at: Millis) -> Result<NewEvent, Fault>
     );
     update.question = Some(question.clone());
     logged(&update, None)
+}
+
+/// A length of time as a person says it.
+pub(crate) fn span(time: Duration) -> String {
+    let (n, what) = match time.as_secs() {
+        s if s >= 3600 && s % 3600 == 0 => (s / 3600, "hour"),
+        s if s >= 60 && s % 60 == 0 => (s / 60, "minute"),
+        s => (s, "second"),
+    };
+    let many = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{many}")
 }
 
 /// What a waiting person reads.

@@ -1,21 +1,22 @@
 //! From the record of a run to the snapshot that its caller sees.
 
 use threadline_contract::{
-    ArtifactScope, ArtifactSet, Code, Fault, Millis, Progress, QueuePlace, RuntimeId, Snapshot,
-    Source,
+    ArtifactScope, ArtifactSet, Code, Fault, Millis, Progress, Question, QuestionState, QueuePlace,
+    RuntimeId, Snapshot, Source,
 };
 use threadline_store::{Phase, Run};
 
-use super::{kept::Kept, phase};
+use super::{kept::Kept, phase, time::Times};
 
 /// What the record does not hold.
 #[derive(Default)]
 pub(crate) struct Around {
     pub(crate) queue: Option<QueuePlace>,
-    pub(crate) waiting: bool,
+    /// Everything that it asked.
+    pub(crate) questions: Vec<Question>,
     pub(crate) artifacts: Option<ArtifactSet>,
-    /// Why the registry could not be asked.
-    pub(crate) unheard: Option<Code>,
+    /// Why the registry could not be asked, and when it last said something.
+    pub(crate) unheard: Option<(Code, Millis)>,
 }
 
 /// The snapshot of a run.
@@ -24,6 +25,12 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
     let ended = run.status.is_terminal();
     let now = Millis::now();
     let gateway = run.runtime == RuntimeId::OpenClaw;
+    let questions = &around.questions;
+    let waiting = !ended && questions.iter().any(|q| q.state == QuestionState::Open);
+    let times = Times::of(run, kept.budget_minutes, questions, now);
+    let deadline = times.and_then(|t| t.deadline);
+    let overdue = !ended && !waiting && deadline.is_some_and(|deadline| now >= deadline);
+    let unheard = around.unheard.filter(|_| !ended);
     Ok(Snapshot {
         success: !ended || run.status == threadline_contract::RunStatus::Completed,
         status: run.status,
@@ -42,10 +49,10 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
         }
         .to_owned(),
         text: run.text.clone(),
-        code: run.code,
+        code: run.code.or(overdue.then_some(Code::RunDeadlineExceeded)),
         message: run.message.clone(),
         progress: (!ended).then(|| Progress {
-            stage: phase::stage(run.phase, around.waiting, declared),
+            stage: phase::stage(run.phase, waiting, declared),
             message: None,
             elapsed_ms: Some(now.since(run.created_at)),
         }),
@@ -57,22 +64,27 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
         artifacts_failed: kept.artifacts_failed,
         missing: run.missing.clone(),
         usage: run.usage,
+        wall_ms: times.map(|t| t.wall),
+        waited_ms: times.map(|t| t.waited).filter(|waited| *waited > 0),
+        task_load_class: kept.load_class,
+        runtime_budget_minutes: kept.budget_minutes,
+        deadline_at: deadline,
+        permission_policy: kept.policy,
         created_at: run.created_at,
         started_at: run.started_at,
         ended_at: run.ended_at,
         cancel_requested: run.cancel_requested_at.is_some(),
-        deadline_exceeded: false,
-        transport_degraded: !ended && around.unheard.is_some(),
-        transport_degraded_code: around.unheard.filter(|_| !ended),
-        source: if around.unheard.is_some() || ended {
+        deadline_exceeded: overdue,
+        transport_degraded: unheard.is_some(),
+        transport_degraded_code: unheard.map(|(code, _)| code),
+        source: if unheard.is_some() || ended {
             Source::Stored
         } else {
             Source::Registry
         },
-        observed_at: run.ended_at.unwrap_or(match around.unheard {
-            Some(_) => run.created_at,
-            None => now,
-        }),
+        observed_at: run
+            .ended_at
+            .unwrap_or(unheard.map_or(now, |(_, heard)| heard)),
         registry: None,
     })
 }

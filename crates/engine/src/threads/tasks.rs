@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use threadline_contract::{
-    ArtifactScope, ArtifactSet, Code, Fault, Millis, RunId, SessionUpdate, Sha256, Snapshot,
-    UpdateKind,
+    ArtifactScope, ArtifactSet, Code, Fault, Millis, RunId, RuntimeId, SessionUpdate, Sha256,
+    Snapshot, UpdateKind,
     method::{Receipt, TaskParams},
 };
 use threadline_runtimes::{Registry, RunRef};
@@ -14,7 +14,7 @@ use crate::{
     Caller, Engine,
     run::{
         kept::Kept,
-        update,
+        time, update,
         view::{self, Around},
     },
 };
@@ -35,7 +35,7 @@ impl Engine {
         }
         let unheard = match run.status.is_terminal() {
             true => None,
-            false => self.unheard(&run).await,
+            false => self.unheard(&run).await?,
         };
         // Read again: the registry may just have ended it.
         let run = self.0.store.run(&caller.account, &run.id).await?;
@@ -51,7 +51,7 @@ impl Engine {
     async fn snapshot(
         &self,
         run: &Run,
-        unheard: Option<Code>,
+        unheard: Option<(Code, Millis)>,
         params: &TaskParams,
     ) -> Result<Snapshot, Fault> {
         let kept = Kept::read(&self.0.store, &run.id).await?;
@@ -61,14 +61,12 @@ impl Engine {
         } else {
             None
         };
-        let waiting =
-            !run.status.is_terminal() && !self.0.store.open_questions(&run.id).await?.is_empty();
         view::snapshot(
             run,
             kept,
             Around {
                 queue: self.queue_place(run).await?,
-                waiting,
+                questions: self.0.store.questions_of_run(&run.id).await?,
                 artifacts,
                 unheard,
             },
@@ -118,20 +116,48 @@ impl Engine {
         }))
     }
 
-    /// Why the registry cannot be asked about a run; nothing, when it can.
-    async fn unheard(&self, run: &Run) -> Option<Code> {
-        let Some(lane) = self.lane(&run.runtime) else {
-            return Some(Code::ProviderNotFound);
+    /// Why the registry cannot be asked about a run, and when something was last heard of it;
+    /// nothing, when it can.
+    async fn unheard(&self, run: &Run) -> Result<Option<(Code, Millis)>, Fault> {
+        let why = match self.lane(&run.runtime) {
+            None => Code::ProviderNotFound,
+            Some(lane) => {
+                let name = RunRef {
+                    session: run.session_key.clone(),
+                    run: run.id.clone(),
+                };
+                let asked = lane.runtime.ask_registry(&name);
+                match tokio::time::timeout(REGISTRY_TIME, asked).await {
+                    Ok(Ok(Registry::Running | Registry::Ended(_) | Registry::NoRecord)) => {
+                        return Ok(None);
+                    }
+                    Ok(Err(fault)) => fault.code,
+                    Err(_) => Code::WaitFailed,
+                }
+            }
         };
-        let name = RunRef {
-            session: run.session_key.clone(),
-            run: run.id.clone(),
-        };
-        match tokio::time::timeout(REGISTRY_TIME, lane.runtime.ask_registry(&name)).await {
-            Ok(Ok(Registry::Running | Registry::Ended(_) | Registry::NoRecord)) => None,
-            Ok(Err(fault)) => Some(fault.code),
-            Err(_) => Some(Code::ProviderUnavailable),
+        self.0.counters.unconfirmed();
+        let heard = self.0.store.last_frame(run).await?.map(|(_, at)| at);
+        let heard = heard.or(run.started_at).unwrap_or(run.created_at);
+        if run.runtime != RuntimeId::OpenClaw {
+            let why = if why == Code::WaitFailed {
+                Code::ProviderUnavailable
+            } else {
+                why
+            };
+            return Ok(Some((why, heard)));
         }
+        let now = Millis::now();
+        let questions = self.0.store.questions_of_run(&run.id).await?;
+        let silent = now.since(heard) - time::waited(&questions, heard, now);
+        let limit = self.0.config.rules.silence.as_millis() as i64;
+        let why = match why {
+            Code::ProviderUnavailable if silent >= limit => Code::GatewayLost,
+            Code::ProviderUnavailable | Code::ProviderNotFound => why,
+            // It is there, and its answer is none.
+            _ => Code::WaitFailed,
+        };
+        Ok(Some((why, heard)))
     }
 
     async fn find_run(&self, caller: &Caller, params: &TaskParams) -> Result<Run, Fault> {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, QueuePlace, RunId, RunStatus, RuntimeId, canonical,
+    AppThreadKey, Code, Fault, Millis, PermissionPolicy, QueuePlace, RunId, RunStatus, RuntimeId,
+    canonical,
     method::{self, Resolved},
     turn::{Turn, TurnParams},
 };
@@ -91,8 +92,17 @@ impl Engine {
             deliverables: turn.deliverables,
             attachments: kept,
         };
+        let policy = match turn.permission_policy {
+            Some(policy) => policy,
+            None => self.policy_of(caller, &turn.thread, continues).await?,
+        };
+        let kept = Kept {
+            load_class: turn.load_class,
+            budget_minutes: Some(self.0.config.rules.budgets.minutes(turn.load_class)),
+            ..Kept::new(plan, policy)
+        };
         let admitted = self
-            .admit(caller, &runtime, plan, turn.request.map(|r| (r, digest)))
+            .admit(caller, &runtime, kept, turn.request.map(|r| (r, digest)))
             .await;
         match admitted {
             Ok(Admitted::New(made)) => {
@@ -114,7 +124,7 @@ impl Engine {
         &self,
         caller: &Caller,
         runtime: &RuntimeId,
-        plan: TurnPlan,
+        kept: Kept,
         request: Option<(threadline_contract::RequestId, threadline_contract::Sha256)>,
     ) -> Result<Admitted, Fault> {
         let lane = self.runtime(runtime)?;
@@ -123,7 +133,8 @@ impl Engine {
         if !lane::has_room(&entries, lane.runtime.lane()) {
             return Err(busy(lane));
         }
-        let now = Millis::now();
+        let (now, turn) = (Millis::now(), kept.text()?);
+        let plan = kept.plan;
         let new = NewRun {
             id: plan.run.clone(),
             account: caller.account.clone(),
@@ -135,7 +146,7 @@ impl Engine {
             } else {
                 Method::Start
             },
-            turn: Kept::new(plan).text()?,
+            turn,
             request,
             lease: Some(NewLease {
                 owner: self.0.config.node.clone(),
@@ -144,6 +155,20 @@ impl Engine {
             at: now,
         };
         self.0.store.admit(new, vec![]).await.map_err(conflict)
+    }
+
+    /// What becomes of permissions in a turn that does not say: as in the thread's turn before it,
+    /// else as this server does it.
+    async fn policy_of(
+        &self,
+        caller: &Caller,
+        thread: &AppThreadKey,
+        continues: bool,
+    ) -> Result<PermissionPolicy, Fault> {
+        if continues && let Some(last) = self.0.store.latest_run(&caller.account, thread).await? {
+            return Ok(Kept::read(&self.0.store, &last.id).await?.policy);
+        }
+        Ok(self.0.config.rules.policy.clone())
     }
 
     /// The session of a thread on a runtime: from the mapping, or made once by the runtime's

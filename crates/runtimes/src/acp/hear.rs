@@ -1,7 +1,7 @@
 //! What an entry of the host's journal means for a run. Decides, and does nothing.
 
 use serde_json::Value;
-use threadline_contract::{QuestionId, QuestionKind, QuestionOption};
+use threadline_contract::{QuestionId, QuestionKind, QuestionOption, ToolKind};
 use threadline_host::{Entry, What};
 
 use super::{
@@ -165,6 +165,7 @@ impl Hearing<'_> {
         }
         let call = at(params, &["toolCall"]);
         let tool = self.tool(bound, call);
+        let kind = tool.as_ref().and_then(|t| t.kind.as_deref());
         let title = tool.as_ref().map_or("use a tool", |t| t.title.as_str());
         let mut asked = format!("Allow this? {title}");
         if let Some(detail) = tool.as_ref().and_then(|t| t.detail.as_deref()) {
@@ -176,6 +177,7 @@ impl Hearing<'_> {
             text: asked,
             options: options.clone(),
             free_text: false,
+            tool: Some(kind.map_or(ToolKind::Other, ToolKind::of)),
         }));
         Some(Permission {
             id,

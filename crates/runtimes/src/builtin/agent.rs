@@ -303,6 +303,7 @@ impl Agent<'_> {
                     text: ask.question.clone(),
                     options: options.clone(),
                     free_text: true,
+                    tool: None,
                 });
                 let fact = Fact::Asked {
                     step: call.step.clone(),

@@ -44,6 +44,7 @@ async fn the_answer_reaches_the_model_whichever_way_it_is_given() {
                 text: "Which colour?".into(),
                 options: vec![option(1, "red"), option(2, "blue")],
                 free_text: true,
+                tool: None,
             }
         );
         builtin

@@ -1,6 +1,7 @@
 //! A runtime elsewhere, which comes and goes: what is asked, kept, cancelled and downloaded meanwhile.
 
 mod gateway;
+mod rules;
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -365,13 +366,14 @@ async fn d21_d22_permissions_by_their_older_names() {
         (2, json!({"decision": "cancel"}), None),
     ] {
         let gateway = Arc::new(Gateway {
-            asks: Some(Ask {
+            asks: std::sync::Mutex::new(Some(Ask {
                 id: QuestionId::new(format!("perm-{n}")).unwrap(),
                 kind: threadline_contract::QuestionKind::Permission,
                 text: "May I?".into(),
                 options: vec![option("yes", "allow_once"), option("no", "reject_once")],
                 free_text: false,
-            }),
+                tool: None,
+            })),
             ..Gateway::new()
         });
         let bridge = world(folder.path(), &gateway).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use threadline_contract::{AccountId, Millis, RuntimeId, TokenId};
 use threadline_e2e::scripted_model;
-use threadline_engine::{Engine, EngineConfig, Keep};
+use threadline_engine::{Engine, EngineConfig, Keep, Rules};
 use threadline_runtimes::{
     LaneSize, LocalWorkspace, Runtime,
     builtin::{Builtin, BuiltinConfig, ModelConfig},
@@ -44,6 +44,7 @@ pub(crate) struct Options {
     pub(crate) limits: Limits,
     pub(crate) cache_bytes: u64,
     pub(crate) rate_per_second: u32,
+    pub(crate) rules: Rules,
     /// A runtime beside the builtin one.
     pub(crate) also: Option<Arc<dyn Runtime>>,
 }
@@ -61,6 +62,7 @@ impl Default for Options {
             limits: Limits::default(),
             cache_bytes: 1 << 20,
             rate_per_second: 0,
+            rules: Rules::default(),
             also: None,
         }
     }
@@ -125,6 +127,7 @@ impl World {
                 verify_wait: Duration::from_secs(60),
                 keep: options.keep,
                 cache_bytes: options.cache_bytes,
+                rules: options.rules,
             },
             store,
             std::iter::once(runtime.clone() as Arc<dyn Runtime>)

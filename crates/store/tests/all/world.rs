@@ -225,6 +225,7 @@ pub(crate) fn question_of(run: &Run) -> Question {
         text: "Which colour?".to_owned(),
         options: vec![],
         free_text: true,
+        tool: None,
         state: QuestionState::Open,
         asked_at: Millis(1500),
         closed_at: None,

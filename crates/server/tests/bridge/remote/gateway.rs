@@ -2,14 +2,14 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use threadline_contract::{
     AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Fault, QuestionId, Removed, RunId,
-    RuntimeId, SessionKey, Sha256 as Digest,
+    RuntimeId, SessionKey, Sha256 as Digest, Usage,
 };
 use threadline_runtimes::{
     Ask, Availability, Body, End, EndStatus, Follow, Frame, Identity, LaneSize, Manifest, Pending,
@@ -31,7 +31,20 @@ pub(super) struct Gateway {
     pub(super) end: watch::Sender<Option<End>>,
     /// What it hands over for `a.txt`, which claims to be `CONTENT`.
     pub(super) content: Mutex<Vec<u8>>,
-    pub(super) asks: Option<Ask>,
+    /// What it asks for at the beginning of a run.
+    pub(super) asks: Mutex<Option<Ask>>,
+    /// What a run uses while it works.
+    pub(super) uses: Mutex<Option<Usage>>,
+    /// It has no record of any run.
+    pub(super) forgets: AtomicBool,
+    /// It is there, but cannot say how a run stands.
+    pub(super) refuses: AtomicBool,
+    /// It takes no answers.
+    pub(super) deaf: AtomicBool,
+    /// It takes for ever to prepare a run.
+    pub(super) stuck: AtomicBool,
+    /// How often following a run panics before it works.
+    pub(super) panics: AtomicU32,
     pub(super) answers: Mutex<Vec<Option<String>>>,
 }
 
@@ -61,7 +74,13 @@ impl Gateway {
             reads: AtomicU64::new(0),
             end: watch::Sender::new(None),
             content: Mutex::new(CONTENT.to_vec()),
-            asks: None,
+            asks: Mutex::default(),
+            uses: Mutex::default(),
+            forgets: AtomicBool::new(false),
+            refuses: AtomicBool::new(false),
+            deaf: AtomicBool::new(false),
+            stuck: AtomicBool::new(false),
+            panics: AtomicU32::new(0),
             answers: Mutex::default(),
         }
     }
@@ -140,6 +159,9 @@ impl Runtime for Remote {
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
         Box::pin(async {
             self.0.reached()?;
+            if self.0.stuck.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
             Ok(Places {
                 scope: ArtifactScope::of(&plan.session, &plan.run).unwrap(),
                 artifact_directory: "/there".into(),
@@ -154,12 +176,22 @@ impl Runtime for Remote {
     fn follow<'a>(&'a self, _: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>> {
         Box::pin(async move {
             self.0.reached()?;
+            let panics = &self.0.panics;
+            let panic = |n: u32| n.checked_sub(1);
+            let left = panics.fetch_update(Ordering::SeqCst, Ordering::SeqCst, panic);
+            assert!(left.is_err(), "the test wants it to panic");
+            if self.0.forgets.load(Ordering::SeqCst) {
+                return Err(Fault::new(Code::RunLost, "There is no such run."));
+            }
             let (send, receive) = mpsc::channel(4);
             let gateway = self.0.clone();
             tokio::spawn(async move {
-                if let Some(ask) = gateway.asks.clone().filter(|_| after < 1) {
-                    let update = Update::Asked(ask);
-                    let _ = send.send(Signal::Frame(Frame { no: 1, update })).await;
+                let asked = gateway.asks.lock().unwrap().clone().map(Update::Asked);
+                let used = gateway.uses.lock().unwrap().map(Update::Usage);
+                for (no, update) in (1..).zip(asked.into_iter().chain(used)) {
+                    if no > after {
+                        let _ = send.send(Signal::Frame(Frame { no, update })).await;
+                    }
                 }
                 let (mut end, mut up) = (gateway.end.subscribe(), gateway.up.subscribe());
                 let ended = async { end.wait_for(Option::is_some).await.map(|e| e.clone()) };
@@ -180,6 +212,12 @@ impl Runtime for Remote {
     fn ask_registry<'a>(&'a self, _: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
         Box::pin(async {
             self.0.reached()?;
+            if self.0.refuses.load(Ordering::SeqCst) {
+                return Err(Fault::new(Code::ExecutionFailed, "It cannot say."));
+            }
+            if self.0.forgets.load(Ordering::SeqCst) {
+                return Ok(Registry::NoRecord);
+            }
             Ok(self
                 .0
                 .end
@@ -198,6 +236,9 @@ impl Runtime for Remote {
         answer: Option<&'a str>,
     ) -> Pending<'a, Result<(), Fault>> {
         Box::pin(async move {
+            if self.0.deaf.load(Ordering::SeqCst) {
+                return Err(Fault::new(Code::ProviderUnavailable, "It does not hear."));
+            }
             let mut answers = self.0.answers.lock().unwrap();
             let answer = answer.map(str::to_owned);
             if answers.last() != Some(&answer) {

@@ -128,6 +128,9 @@ fn became(state: Option<TurnState>, told: bool) -> Markup {
 fn answered(question: &Question) -> Markup {
     let (look, word) = match question.state {
         QuestionState::Open => ("state waiting", "It waits for an answer"),
+        QuestionState::Answered if question.policy_rule().is_some() => {
+            ("state done", "The thread’s policy answered")
+        }
         QuestionState::Answered => ("state done", "You answered"),
         QuestionState::Declined => ("state", "You declined to answer"),
         QuestionState::Expired => ("state", "Its time ran out"),
@@ -139,6 +142,7 @@ fn answered(question: &Question) -> Markup {
             p {
                 span class=(look) { span.dot aria-hidden="true" {} (word) }
                 @if let Some(answer) = question.answer_text() { " " b { (answer) } }
+                @if let Some(rule) = question.policy_rule() { " " span.muted { "(" (rule) ")" } }
             }
         }
     }

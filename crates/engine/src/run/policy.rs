@@ -1,0 +1,36 @@
+//! What a thread's policy makes of a permission, decided without doing anything.
+
+use threadline_contract::{
+    Answer, Millis, PermissionPolicy, Question, QuestionKind, QuestionState, Rule, ToolKind,
+};
+
+/// The question as the policy answers it; nothing when a person is to be asked. It only ever chooses
+/// what holds this once: an answer that holds for longer is the person's own to give.
+pub(crate) fn answered(
+    policy: &PermissionPolicy,
+    question: &Question,
+    at: Millis,
+) -> Option<Question> {
+    if question.kind != QuestionKind::Permission {
+        return None;
+    }
+    let (rule, words) = policy.rule(question.tool.unwrap_or(ToolKind::Other));
+    let kind = match rule {
+        Rule::Ask => return None,
+        Rule::Allow => "allow_once",
+        Rule::Reject => "reject_once",
+    };
+    let mut options = question.options.iter();
+    let option = options.find(|o| o.kind.as_deref() == Some(kind))?;
+    Some(Question {
+        state: QuestionState::Answered,
+        closed_at: Some(at),
+        answer: Some(Answer::OptionId(option.option_id.clone())),
+        closed_by: Some(format!("policy:{words}")),
+        ..question.clone()
+    })
+}
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;
