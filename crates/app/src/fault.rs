@@ -16,6 +16,14 @@ pub(crate) fn storage(e: Error) -> Fault {
             Code::StorageReadOnly,
             format!("The folder cannot be written ({e}). Mend its permissions and try again."),
         ),
+        Reason::Symlink | Reason::NotRegular | Reason::NotDirectory | Reason::HardLinked => {
+            Fault::new(
+                Code::StateDamaged,
+                format!(
+                    "Something else stands where Threadline keeps files of its own ({e}). Move it away and try again."
+                ),
+            )
+        }
         _ => {
             tracing::error!("A file could not be used: {e}");
             Fault::new(Code::Internal, format!("A file could not be used: {e}."))

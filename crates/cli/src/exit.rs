@@ -134,6 +134,9 @@ impl Exit {
             C::LinkExpired
             | C::LinkForged
             | C::RuntimeReadFailed
+            | C::ArtifactPathMismatch
+            | C::ArtifactEncodingInvalid
+            | C::ArtifactHashMismatch
             | C::ArtifactNotFound
             | C::SymlinkRejected
             | C::NotAFile
@@ -152,6 +155,7 @@ impl Exit {
             | C::ModelFailed
             | C::ModelRefusesTools
             | C::BudgetExceeded
+            | C::TerminalWithoutEvidence
             | C::RunLost
             | C::ReceiptInvalid
             | C::Internal => Self::Failed,
@@ -167,6 +171,9 @@ impl Exit {
             | C::SseNoResult
             | C::BadBridgeAnswer
             | C::PollTimeout
+            | C::RunDeadlineExceeded
+            | C::GatewayLost
+            | C::WaitFailed
             | C::OwnerUnreachable => Self::Unreachable,
 
             C::ThreadCorrupt

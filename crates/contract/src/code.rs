@@ -96,6 +96,9 @@ codes! {
     LinkExpired "LINK_EXPIRED" Bridge -32041 410 "The link is past its time. `xworkmate.tasks.get` gives a fresh one.";
     LinkForged "LINK_FORGED" Bridge -32042 403 "The link's signature does not hold. Use a link from `xworkmate.tasks.get`.";
     RuntimeReadFailed "RUNTIME_READ_FAILED" Bridge -32043 502 "The runtime could not hand over the file. Try again.";
+    ArtifactPathMismatch "artifact_path_mismatch" Bridge -32045 502 "The gateway handed over another file than was asked for, so nothing of it was taken. `threadline openclaw install` puts the right plugin there.";
+    ArtifactEncodingInvalid "artifact_encoding_invalid" Bridge -32047 502 "The gateway's bytes were damaged on their way. Try again.";
+    ArtifactHashMismatch "artifact_hash_mismatch" Bridge -32053 502 "The gateway handed over other bytes than the run delivered, so nothing of them was kept. Try again.";
     ArtifactNotFound "artifact_not_found" Bridge -32044 404 "The file is no longer there.";
     ArtifactsRemoved "ARTIFACTS_REMOVED" Bridge -32052 410 "The run's files were removed from the bridge to make room. Its receipt says what they were; retry makes them anew.";
     SymlinkRejected "symlink_rejected" Bridge -32050 404 "The path leads through a symbolic link, and links are never followed. Put the file itself into the run's folder.";

@@ -283,7 +283,7 @@ impl Remote {
         drop(passing);
         if found != self.artifact.sha256.0 {
             return Err(Fault::new(
-                Code::RuntimeReadFailed,
+                Code::ArtifactHashMismatch,
                 "The runtime handed over other bytes than the run delivered.",
             ));
         }

@@ -61,3 +61,7 @@ impl Ledger {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

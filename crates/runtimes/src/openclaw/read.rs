@@ -14,7 +14,7 @@ use threadline_contract::{
 use tokio::sync::Mutex;
 
 use super::{
-    files::{Files, LARGE, foreign, plain, refused, whose},
+    files::{Files, LARGE, plain, refused, whose},
     gateway::CallError,
     route::{Route, Streamed},
     turn::NEVER,
@@ -227,7 +227,8 @@ async fn fetch(
             Fault::new(Code::ArtifactNotFound, "The gateway has this file no more.")
         })?;
     if file.relative_path != identity.path.as_str() {
-        return Err(foreign(Code::RuntimeReadFailed));
+        let code = Code::ArtifactPathMismatch;
+        return Err(Fault::new(code, code.advice()));
     }
     if file.sha256 != identity.sha256 || file.size_bytes != identity.size {
         return Err(Fault::new(
@@ -236,9 +237,10 @@ async fn fetch(
         ));
     }
     let bytes = match file.content {
-        Some(content) => BASE64
-            .decode(content)
-            .map_err(|_| Fault::new(Code::RuntimeReadFailed, "The gateway's bytes are damaged."))?,
+        Some(content) => BASE64.decode(content).map_err(|_| {
+            let code = Code::ArtifactEncodingInvalid;
+            Fault::new(code, code.advice())
+        })?,
         None if identity.size == 0 => vec![],
         None => {
             let text = "The plugin in the gateway does not hand over files of this size. `threadline openclaw install` puts one there that does.";

@@ -347,6 +347,16 @@ async fn d13_bytes_that_are_not_those_of_the_run_never_make_a_whole_file() {
         };
         assert!(cut, "{content:?}");
     }
+    // Where the whole of it is looked at before anything is answered, the answer says what is wrong.
+    gateway.piece.store(64, Ordering::SeqCst);
+    *gateway.content.lock().unwrap() = b"012345678X".to_vec();
+    let answer = get(&bridge, &url).await;
+    assert_eq!(answer.status(), 502);
+    let body: Value = answer.json().await.unwrap();
+    assert_eq!(
+        (&body["error"]["code"], &body["error"]["data"]["code"]),
+        (&json!(-32053), &json!("artifact_hash_mismatch"))
+    );
     // Nothing of it was kept.
     *gateway.content.lock().unwrap() = CONTENT.to_vec();
     assert_eq!(get(&bridge, &url).await.bytes().await.unwrap(), CONTENT);

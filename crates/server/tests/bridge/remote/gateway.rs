@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
 
 use bytes::Bytes;
@@ -25,6 +25,8 @@ pub(super) struct Gateway {
     pub(super) up: watch::Sender<bool>,
     /// How many more calls about files fail before one works.
     pub(super) failures: AtomicU32,
+    /// How many bytes it hands over at once.
+    pub(super) piece: AtomicUsize,
     /// How often bytes were asked for.
     pub(super) reads: AtomicU64,
     /// How a run ends, once it shall.
@@ -71,6 +73,7 @@ impl Gateway {
             },
             up: watch::Sender::new(true),
             failures: AtomicU32::new(0),
+            piece: AtomicUsize::new(4),
             reads: AtomicU64::new(0),
             end: watch::Sender::new(None),
             content: Mutex::new(CONTENT.to_vec()),
@@ -116,7 +119,8 @@ impl ReadAt for File {
             self.0.reads.fetch_add(1, Ordering::SeqCst);
             let content = self.0.content.lock().unwrap();
             let from = content.len().min(offset as usize);
-            let to = content.len().min(from + len.min(4));
+            let piece = self.0.piece.load(Ordering::SeqCst);
+            let to = content.len().min(from + len.min(piece));
             Ok(Bytes::copy_from_slice(&content[from..to]))
         })
     }
