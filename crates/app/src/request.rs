@@ -42,6 +42,9 @@ pub(crate) fn build(record: &TaskThread, turn: &QueuedTurn, session: Session) ->
                 ..Routing::default()
             },
         }),
+        execution_target: None,
+        requested_execution_target: None,
+        provider: None,
         inline_attachments: Vec::new(),
         metadata: Some(Metadata {
             xworkmate_task_artifact_contract: Some(contract),

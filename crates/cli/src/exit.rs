@@ -148,6 +148,7 @@ impl Exit {
 
             C::PrepareFailed
             | C::OpenClawPrepareFailed
+            | C::SessionMismatch
             | C::ExecutionFailed
             | C::AgentLost
             | C::TurnDeclined

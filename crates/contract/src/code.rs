@@ -110,6 +110,7 @@ codes! {
     // How runs end.
     PrepareFailed "PREPARE_FAILED" Bridge -32002 500 "The run's folder could not be made. The sentence says why.";
     OpenClawPrepareFailed "OPENCLAW_PREPARE_FAILED" Bridge -32002 502 "OpenClaw could not prepare the run's folder. `threadline doctor` checks the plugin.";
+    SessionMismatch "OPENCLAW_SESSION_MISMATCH" Runtime -32002 502 "The OpenClaw gateway took the turn for another run or session than it was sent for, so it was stopped there. Check the gateway's version and send the turn again.";
     RequiredArtifactMissing "OPENCLAW_REQUIRED_ARTIFACT_MISSING" Bridge -32002 422 "The run ended, but something it had to deliver is not there. The list names it; try again.";
     ExecutionFailed "EXECUTION_FAILED" Runtime -32002 500 "The runtime could not finish the turn. The sentence says why.";
     AgentLost "AGENT_LOST" Runtime -32002 502 "The agent's process is gone. Send the message again; its files are still in the work folder.";

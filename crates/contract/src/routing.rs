@@ -142,6 +142,23 @@ impl Routing {
         }
     }
 
+    /// The same, or where it names nothing and does not ask for `auto`, this target and agent.
+    pub fn or_else(self, target: Option<String>, agent: Option<String>) -> Self {
+        let blank = |field: &Option<String>| field.as_deref().is_none_or(|f| f.trim().is_empty());
+        let says = !blank(&self.explicit_execution_target)
+            || !blank(&self.explicit_provider_id)
+            || !blank(&self.preferred_gateway_provider_id)
+            || self.routing_mode.as_deref().map(str::trim) == Some("auto");
+        match says {
+            true => self,
+            false => Self {
+                explicit_execution_target: target,
+                explicit_provider_id: agent,
+                ..self
+            },
+        }
+    }
+
     /// What is asked for; contradictions are refused, never guessed away.
     pub fn wanted(&self) -> Result<Wanted, Fault> {
         let failed = |why: String| Fault::new(Code::RoutingFailed, why);

@@ -61,6 +61,15 @@ pub struct TurnParams {
     /// Where to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
+    /// The target in the words of existing apps; it counts where `routing` names nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_target: Option<String>,
+    /// See `executionTarget`, which counts before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_execution_target: Option<String>,
+    /// The agent in the words of existing apps; it counts where `routing` names nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
     /// Files that come with the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inline_attachments: Vec<InlineAttachment>,
@@ -193,6 +202,8 @@ impl TurnParams {
                 "`routing` is required: name a target and provider, or routingMode auto.",
             )
         })?;
+        let target = self.execution_target.or(self.requested_execution_target);
+        let routing = routing.or_else(target, self.provider);
         let metadata = self.metadata.unwrap_or_default();
         let contract = metadata.xworkmate_task_artifact_contract.ok_or_else(|| {
             Fault::invalid(

@@ -132,3 +132,57 @@ fn older_required_extensions_become_deliverables() {
         }]
     );
 }
+
+#[test]
+fn b21_only_the_folders_of_the_contract_count() {
+    let turn = params(|v| {
+        v["expectedArtifactDirs"] = json!(["root/"]);
+        v["metadata"]["expectedArtifactDirs"] = json!(["metadata/"]);
+    });
+    assert_eq!(turn.unwrap().expected_dirs, ["reports/"]);
+}
+
+#[test]
+fn the_aliases_of_existing_apps_count_where_routing_names_nothing() {
+    use crate::{RuntimeId, routing::Wanted};
+    let wanted = |routing: Value, more: Value| {
+        let turn = params(|v| {
+            v["routing"] = routing;
+            for (name, value) in more.as_object().unwrap() {
+                v[name] = value.clone();
+            }
+        });
+        turn.unwrap().routing.wanted().map_err(|f| f.code)
+    };
+    let codex = Ok(Wanted::Runtime(RuntimeId::Acp("codex".into())));
+    assert_eq!(
+        wanted(json!({}), json!({"executionTarget": "agent", "provider": "codex"})),
+        codex
+    );
+    assert_eq!(
+        wanted(
+            json!({"routingMode": "explicit"}),
+            json!({"requestedExecutionTarget": "singleAgent", "provider": "codex"})
+        ),
+        codex
+    );
+    assert_eq!(
+        wanted(
+            json!({"explicitProviderId": "codex"}),
+            json!({"executionTarget": "gateway", "provider": "gemini"})
+        ),
+        codex
+    );
+    assert_eq!(
+        wanted(json!({"routingMode": "auto"}), json!({"executionTarget": "agent"})),
+        Ok(Wanted::Auto)
+    );
+    assert_eq!(
+        wanted(json!({}), json!({"executionTarget": "agent"})),
+        Ok(Wanted::AnyAgent)
+    );
+    assert_eq!(
+        wanted(json!({}), json!({"executionTarget": "gateway"})),
+        Err(Code::RoutingFailed)
+    );
+}

@@ -13,7 +13,7 @@ use threadline_runtimes::{Registry, RunRef, Runtime};
 use threadline_store::{Dialect, Lease, Run, Store, Takeover};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tracing::{error, info, warn};
+use tracing::{Instrument as _, error, error_span, info, warn};
 
 use crate::{
     Keep,
@@ -150,6 +150,12 @@ impl Engine {
             .0
             .tasks
             .spawn(async move { keeper.keep_leases().await });
+        // What costs a process or a connection to find out is known when somebody asks.
+        let first = engine.clone();
+        engine.0.tasks.spawn(async move {
+            let stop = first.0.stop.clone();
+            stop.run_until_cancelled(first.capabilities()).await
+        });
         if engine.0.config.keep != Keep::FOR_EVER {
             let keeper = engine.clone();
             engine
@@ -190,16 +196,18 @@ impl Engine {
     }
 
     /// Drives a run whose lease this node has.
-    pub(crate) fn drive(&self, lease: Lease, local: bool) {
-        self.drive_as(lease, local, None);
+    pub(crate) fn drive(&self, run: &Run, local: bool) {
+        self.drive_as(run, run.lease(), local, None);
     }
 
-    /// Drives a run, or ends it as lost for this reason.
-    fn drive_as(&self, lease: Lease, local: bool, lost: Option<String>) {
+    /// Drives a run, or ends it as lost for this reason. Everything that is logged on the way says
+    /// which run and session it is about.
+    fn drive_as(&self, run: &Run, lease: Lease, local: bool, lost: Option<String>) {
+        let span = error_span!("run", run.id = %run.id, session = %run.session_key, runtime = %run.runtime);
         let run = lease.run.clone();
         self.leases().insert(run.clone(), lease.clone());
         let engine = self.clone();
-        self.0.tasks.spawn(async move {
+        let driving = async move {
             engine.drive_whatever_comes(&lease, lost).await;
             let held = engine.let_go(&lease);
             // A lease on a run that only this node can go on with is kept over a stop.
@@ -208,7 +216,8 @@ impl Engine {
             {
                 warn!(run.id = %run, error = %e, "Lease of run {run} was not released; it will expire");
             }
-        });
+        };
+        self.0.tasks.spawn(driving.instrument(span));
     }
 
     /// A driver that breaks must not take its run with it: the lease would be renewed for ever and
@@ -218,7 +227,8 @@ impl Engine {
         loop {
             let (engine, lease, lost) = (self.clone(), lease.clone(), lost.clone());
             let run = lease.run.clone();
-            let driver = tokio::spawn(async move { Driver::drive(&engine, lease, lost).await });
+            let driver = async move { Driver::drive(&engine, lease, lost).await };
+            let driver = tokio::spawn(driver.in_current_span());
             let Err(e) = driver.await else { return };
             error!(run.id = %run, error = %e, "The driver of run {run} broke and is started again");
             if patience.wait(self).await.is_err() {
@@ -248,7 +258,7 @@ impl Engine {
             after = Some(last.id.clone());
             for run in page {
                 if self.lane(&run.runtime).is_none() {
-                    warn!(run.id = %run.id, runtime = %run.runtime, "Run {} waits: its runtime {} is not configured", run.id, run.runtime);
+                    warn!(run.id = %run.id, session = %run.session_key, runtime = %run.runtime, "Run {} waits: its runtime {} is not configured", run.id, run.runtime);
                 }
                 self.take_up(&run).await?;
             }
@@ -295,8 +305,8 @@ impl Engine {
             .acquire_lease(&run.id, node, now, ttl, takeover)
             .await?;
         if let Some(lease) = taken {
-            info!(run.id = %run.id, phase = run.phase.as_str(), "Taking up run {} in phase {}", run.id, run.phase.as_str());
-            self.drive_as(lease, local, lost);
+            info!(run.id = %run.id, session = %run.session_key, phase = run.phase.as_str(), "Taking up run {} in phase {}", run.id, run.phase.as_str());
+            self.drive_as(run, lease, local, lost);
         }
         Ok(())
     }
@@ -342,7 +352,7 @@ impl Engine {
         for run in self.0.store.claimable_runs(Millis::now(), 200).await? {
             // One that cannot be taken up must not stand in the way of the others.
             if let Err(fault) = self.take_up(&run).await {
-                error!(run.id = %run.id, code = %fault.code, "Run {} cannot be taken up yet: {}", run.id, fault.message);
+                error!(run.id = %run.id, session = %run.session_key, code = %fault.code, "Run {} cannot be taken up yet: {}", run.id, fault.message);
             }
         }
         Ok(())

@@ -126,7 +126,7 @@ impl Engine {
             Ok(removed) => removed,
             Err(fault) => {
                 // A full disk must not keep a result from its caller: this process remembers.
-                warn!(run.id = %run.id, code = %fault.code, "Links to the files of run {} could not be noted: {}", run.id, fault.message);
+                warn!(run.id = %run.id, session = %run.session_key, code = %fault.code, "Links to the files of run {} could not be noted: {}", run.id, fault.message);
                 self.0.making_room.unwritten().insert(run.id.clone(), until);
                 None
             }
@@ -204,7 +204,7 @@ impl Looker {
             }
             Err(StoreError::NotFound) => Stands::NotOurs,
             Err(e) => {
-                warn!(run.id = %run.run, error = %e, "Whether run {} goes on cannot be told; its files stay", run.run);
+                warn!(run.id = %run.run, session = %run.session, error = %e, "Whether run {} goes on cannot be told; its files stay", run.run);
                 Stands::GoesOn
             }
         }

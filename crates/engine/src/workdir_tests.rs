@@ -42,6 +42,7 @@ fn only_real_folders_beneath_a_root_count() {
     );
     // References of the app, not places to work in.
     assert_eq!(
+        // B26
         check(Some("/owners/local/user/x/threads/y"), &config),
         Ok(None)
     );

@@ -241,6 +241,8 @@ impl ReadAt for LocalReader {
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, Fault> {
+    let span = tracing::Span::current();
+    let work = move || span.in_scope(work);
     spawn_blocking(work).await.unwrap_or_else(|error| {
         tracing::error!(%error, "work on the disk broke");
         Err(Fault::internal())

@@ -175,18 +175,18 @@ pub(crate) const KEYS: [Key; 39] = [
         "how long a question waits for its answer before it expires; 0 is for ever",
     ),
     key(
-        "budgets.short_task_minutes",
-        &["THREADLINE_BUDGETS_SHORT_TASK_MINUTES"],
+        "budgets.short_minutes",
+        &["THREADLINE_BUDGETS_SHORT_MINUTES"],
         "how long a task of class short_task may take",
     ),
     key(
-        "budgets.long_task_minutes",
-        &["THREADLINE_BUDGETS_LONG_TASK_MINUTES"],
+        "budgets.long_minutes",
+        &["THREADLINE_BUDGETS_LONG_MINUTES"],
         "how long one of class long_task may take, which is any that names no class",
     ),
     key(
-        "budgets.complex_chain_task_minutes",
-        &["THREADLINE_BUDGETS_COMPLEX_CHAIN_TASK_MINUTES"],
+        "budgets.complex_minutes",
+        &["THREADLINE_BUDGETS_COMPLEX_MINUTES"],
         "how long one of class complex_chain_task may take",
     ),
     own(

@@ -82,9 +82,9 @@ lanes.openclaw.max_queued 20                                                    
 openclaw.silence_minutes  10                                                            default
 permissions.policy        ask                                                           default
 permissions.wait_minutes  0                                                             default
-budgets.short_task_minutes 10                                                           default
-budgets.long_task_minutes 30                                                            default
-budgets.complex_chain_task_minutes 60                                                   default
+budgets.short_minutes 10                                                           default
+budgets.long_minutes 30                                                            default
+budgets.complex_minutes 60                                                   default
 hosts                     /home/me/.local/share/threadline/hosts                         default
 artifacts.keep_days       0                                                             default
 artifacts.keep_bytes      0                                                             default

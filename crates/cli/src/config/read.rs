@@ -313,10 +313,10 @@ impl Read {
             policy,
             question_wait: (wait > 0).then(|| Duration::from_secs(u64::from(wait) * 60)),
             budgets: Budgets {
-                short: minutes("budgets.short_task_minutes", default.budgets.short),
-                long: minutes("budgets.long_task_minutes", default.budgets.long),
+                short: minutes("budgets.short_minutes", default.budgets.short),
+                long: minutes("budgets.long_minutes", default.budgets.long),
                 complex: minutes(
-                    "budgets.complex_chain_task_minutes",
+                    "budgets.complex_minutes",
                     default.budgets.complex,
                 ),
             },

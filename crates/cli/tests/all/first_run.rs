@@ -90,7 +90,7 @@ fn what_is_private_is_private() {
         "owner.log",
         "threadline.db",
     ] {
-        assert_eq!(mode(&data.join(name)), 0o600, "{name}");
+        assert_eq!(mode(&data.join(name)), 0o600, "{name}"); // B16
     }
     let token = world.run(&["token", "show"]).ended(0).out;
     assert_eq!(token.trim().len(), 43, "256 bits in base64url");

@@ -121,7 +121,7 @@ fn a_port_in_use_is_said_at_once() {
 fn beyond_this_machine_needs_a_flag_and_a_token() {
     let mut world = World::new();
     let said = world.run(&["serve", "--listen", "0.0.0.0:0"]).ended(2);
-    assert!(said.err.contains("[LISTEN_NOT_ALLOWED]"), "{said:?}");
+    assert!(said.err.contains("[LISTEN_NOT_ALLOWED]"), "{said:?}"); // B16
     let said = world
         .run(&["serve", "--listen", "0.0.0.0:0", "--allow-remote"])
         .ended(2);

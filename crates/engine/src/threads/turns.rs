@@ -106,7 +106,7 @@ impl Engine {
             .await;
         match admitted {
             Ok(Admitted::New(made)) => {
-                self.drive(made.lease(), self.runtime(&runtime)?.runtime.is_local());
+                self.drive(&made, self.runtime(&runtime)?.runtime.is_local());
                 Ok(accepted(&made))
             }
             Ok(Admitted::Same(earlier)) => {

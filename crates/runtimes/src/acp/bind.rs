@@ -1,10 +1,8 @@
 //! Getting a run its host: the one that has the session's agent, or a new one.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
 use threadline_contract::{Code, Fault, SessionKey, scope::segment};
-use threadline_files::{Access, atomic};
 use threadline_host::{Attached, Frames, HostError, Hosts, Spec, Standing, StartCode, State};
 
 use super::{
@@ -12,7 +10,6 @@ use super::{
     past::{Bound, Past},
     session::{self, Session},
     steps::Folders,
-    wire::AgentFacts,
 };
 use crate::journaled::Begun;
 
@@ -170,62 +167,6 @@ impl Shared {
         self.saw(&kept.session.agent).await;
         session::write(self.folder(&kept.key), kept.session).await
     }
-
-    /// Remembers which version of the agent there is: it says so itself, and asking costs a process.
-    async fn saw(&self, agent: &AgentFacts) {
-        let Some(program) = self.program() else {
-            return;
-        };
-        let seen = Seen {
-            stamp: stamp(&program),
-            version: agent.version.clone(),
-        };
-        if self.seen().await.as_ref() == Some(&seen) {
-            return;
-        }
-        let (path, text) = (self.seen_path(), serde_json::to_vec(&seen));
-        let Ok(text) = text else { return };
-        let written = tokio::task::spawn_blocking(move || {
-            if let Some(folder) = path.parent() {
-                atomic::create_dir_all(folder, Access::Private)?;
-            }
-            atomic::write(path, &text, Access::Private)
-        });
-        if !matches!(written.await, Ok(Ok(_))) {
-            tracing::warn!("the version of an agent could not be kept");
-        }
-    }
-
-    /// The version of the program that is there now, if it ever ran.
-    pub(super) async fn version(&self) -> Option<String> {
-        let program = self.program()?;
-        let seen = self.seen().await?;
-        (seen.stamp == stamp(&program) && !seen.version.is_empty()).then_some(seen.version)
-    }
-
-    fn seen_path(&self) -> PathBuf {
-        let name = format!("{}.json", self.config.agent.name);
-        self.config.records.join("agents").join(name)
-    }
-
-    async fn seen(&self) -> Option<Seen> {
-        let text = tokio::fs::read(self.seen_path()).await.ok()?;
-        serde_json::from_slice(&text).ok()
-    }
-}
-
-/// An agent's program, and which version it said it is.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Seen {
-    stamp: Option<(PathBuf, u64, i64)>,
-    version: String,
-}
-
-/// What tells one program from another that takes its place.
-fn stamp(program: &Path) -> Option<(PathBuf, u64, i64)> {
-    use std::os::unix::fs::MetadataExt as _;
-    let meta = std::fs::metadata(program).ok()?;
-    Some((program.to_owned(), meta.len(), meta.mtime()))
 }
 
 /// What is to be kept of a session.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -128,6 +128,14 @@ impl AgentConfig {
             ..Self::new(profile.name, words(profile.command))
         };
         PROFILES.iter().map(agent).collect()
+    }
+
+    /// Whether its program is one that is known to say its version when it is asked for it. What
+    /// another command line would do with that is its own affair.
+    pub(super) fn tells_version(&self) -> bool {
+        let name = self.command.first().map(Path::new).and_then(Path::file_name);
+        let known = |profile: &Profile| profile.command.first().map(OsStr::new) == name;
+        name.is_some() && PROFILES.iter().any(known)
     }
 
     /// Everything that the agent gets of this environment, and its own.

@@ -13,6 +13,7 @@
 //! | `end` | how a turn ended | |
 //! | `bind` | | gets a run its host |
 //! | `hosts` | | looks at the hosts, for operators |
+//! | `version` | | finds out which version of the agent there is |
 //! | `drive` | | carries entries and frames between the host and the journal |
 
 mod bind;
@@ -25,6 +26,7 @@ mod hosts;
 mod past;
 mod session;
 mod steps;
+mod version;
 mod wire;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -32,6 +34,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use threadline_contract::{
     AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey,
 };
+use tokio::sync::Mutex;
 
 pub use self::config::{AcpConfig, AgentConfig, AgentHosts};
 use self::{
@@ -51,6 +54,8 @@ struct Shared {
     environment: BTreeMap<String, String>,
     /// What of it nobody else should read.
     secrets: Arc<Vec<String>>,
+    /// Held while the program is asked for its version.
+    asking: Arc<Mutex<()>>,
 }
 
 /// The runtime of one agent.
@@ -70,6 +75,7 @@ impl Acp {
             secrets: Arc::new(config::secrets(&environment)),
             environment,
             config,
+            asking: Arc::default(),
         });
         let runs = Runs::new(Arc::clone(&shared), records);
         Self { id, shared, runs }

@@ -11,6 +11,8 @@ use tokio::{
     task::spawn_blocking,
 };
 
+use tracing::Instrument as _;
+
 use super::Past;
 use crate::{End, Follow, Signal};
 
@@ -23,12 +25,13 @@ const PAGE: u64 = 256 * 1024;
 /// writes any more.
 pub(super) fn follow<P: Past>(path: PathBuf, after: i64, bell: watch::Receiver<u64>) -> Follow {
     let (to, signals) = mpsc::channel(WAITING);
-    tokio::spawn(async move {
+    let pumping = async move {
         if let Err(error) = pump::<P>(path, after, bell, &to).await {
             // The reader sees a channel that closed without an end, and asks again.
             tracing::error!(%error, "a run's journal cannot be followed");
         }
-    });
+    };
+    tokio::spawn(pumping.in_current_span());
     signals
 }
 

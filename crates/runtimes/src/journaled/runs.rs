@@ -17,6 +17,8 @@ use tokio_util::{
     task::{AbortOnDropHandle, TaskTracker},
 };
 
+use tracing::Instrument as _;
+
 use super::{
     Begun, Past, Record, follow, no_record,
     record::{self, journal_fault},
@@ -199,7 +201,8 @@ impl<W: Work> Runs<W> {
                 work.drive(&record, &cancel, resumed).await;
             }
         };
-        let task = AbortOnDropHandle::new(self.tasks.spawn(work));
+        let span = tracing::error_span!("run", run.id = %run.run, session = %run.session);
+        let task = AbortOnDropHandle::new(self.tasks.spawn(work.instrument(span)));
         Ok(Run {
             record,
             cancel,
@@ -378,7 +381,8 @@ fn own(past: &impl Past, run: &RunRef) -> Result<(), Fault> {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
 ) -> Result<T, Fault> {
-    match spawn_blocking(work).await {
+    let span = tracing::Span::current();
+    match spawn_blocking(move || span.in_scope(work)).await {
         Ok(done) => done.map_err(|e| {
             tracing::warn!(error = %e, "a run's journal cannot be used");
             journal_fault(e)

@@ -12,6 +12,8 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
+use tracing::Instrument as _;
+
 use super::{
     evidence::{Ruling, lost},
     gateway::{CallError, Conn, Listener},
@@ -103,7 +105,7 @@ pub(super) fn follow(turns: Turns, note: Note, after: i64) -> Follow {
         no: after,
         again: after > 0,
     };
-    tokio::spawn(follower.run());
+    tokio::spawn(follower.run().in_current_span());
     signals
 }
 

@@ -277,7 +277,7 @@ impl Runtime for OpenClaw {
             let conn = self.gateway.wait_up(turn::NEVER, turn::NEVER).await;
             let conn = conn.map_err(turn::unreachable)?;
             let looked = self.turns.look(&conn, &note).await;
-            Ok(match looked.map_err(turn::unreachable)?.0 {
+            Ok(match looked.map_err(turn::unsaid)?.0 {
                 Ruling::Running | Ruling::Renamed(_) | Ruling::Unclear => Registry::Running,
                 Ruling::Ended(end, _) => Registry::Ended(end),
                 Ruling::NoRecord => Registry::NoRecord,

@@ -73,6 +73,27 @@ struct Accepted {
     session_key: Option<String>,
 }
 
+impl Accepted {
+    /// Whether the turn was taken for the run and the session that it was sent for.
+    fn is_of(&self, plan: &TurnPlan) -> bool {
+        let session = self.session_key.as_deref();
+        self.run_id == plan.run.as_str() && session.is_none_or(|key| key == plan.session.as_str())
+    }
+
+    /// Asks the gateway to stop a turn that nobody follows.
+    async fn stop(&self, conn: &Conn, plan: &TurnPlan) {
+        let params = OfSession {
+            session_key: self.session_key.as_deref().unwrap_or(plan.session.as_str()),
+            run_id: Some(&self.run_id),
+            limit: None,
+        };
+        let stopped: Result<serde_json::Value, _> = conn.call("chat.abort", params, SMALL).await;
+        if let Err(error) = stopped {
+            tracing::error!(run.id = %plan.run, "A turn that the gateway took for another could not be stopped: {error}");
+        }
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OfSession<'a> {
@@ -126,7 +147,14 @@ impl Turns {
         let attachments = attachments(plan, conn.hello().max_attachment()).await?;
         self.notes.write(&note).await?;
         match send(&conn, plan, attachments).await {
-            Ok(()) => Ok(()),
+            Ok(accepted) if accepted.is_of(plan) => Ok(()),
+            Ok(accepted) => {
+                note.refused = true;
+                self.notes.write(&note).await?;
+                accepted.stop(&conn, plan).await;
+                let code = Code::SessionMismatch;
+                Err(Fault::new(code, code.advice()))
+            }
             Err(error) => {
                 if error.is_final() {
                     note.refused = true;
@@ -215,7 +243,7 @@ async fn send(
     conn: &Arc<Conn>,
     plan: &TurnPlan,
     attachments: Vec<Attached>,
-) -> Result<(), CallError> {
+) -> Result<Accepted, CallError> {
     let params = Agent {
         message: &plan.prompt,
         session_key: plan.session.as_str(),
@@ -224,26 +252,15 @@ async fn send(
         attachments,
     };
     let mut tries = 0;
-    let accepted: Accepted = loop {
+    loop {
         tries += 1;
         match conn.call("agent", &params, ACCEPT).await {
             Err(CallError::Refused(busy)) if busy.retryable && tries < TRIES => {
                 let pause = busy.retry_after_ms.unwrap_or(1000).min(10_000);
                 sleep(Duration::from_millis(pause)).await;
             }
-            done => break done?,
+            done => return done,
         }
-    };
-    let other = accepted.run_id != plan.run.as_str()
-        || accepted
-            .session_key
-            .is_some_and(|key| key != plan.session.as_str());
-    match other {
-        false => Ok(()),
-        true => Err(CallError::NotUnderstood {
-            method: "agent".into(),
-            why: "it accepted another run or session than was sent".into(),
-        }),
     }
 }
 
@@ -302,6 +319,17 @@ pub(super) fn unreachable(error: CallError) -> Fault {
         other => format!("The OpenClaw gateway cannot be asked: {other}."),
     };
     Fault::new(Code::ProviderUnavailable, text)
+}
+
+/// What a caller is told when the gateway does not say how a run stands.
+pub(super) fn unsaid(error: CallError) -> Fault {
+    match error {
+        CallError::Refused(_) | CallError::NotUnderstood { .. } | CallError::Slow(_) => Fault::new(
+            Code::WaitFailed,
+            format!("The OpenClaw gateway does not say how the run stands: {error}."),
+        ),
+        other => unreachable(other),
+    }
 }
 
 pub(super) fn no_record() -> Fault {

@@ -12,4 +12,5 @@ mod permissions;
 mod restart;
 mod sessions;
 mod turns;
+mod versions;
 mod world;

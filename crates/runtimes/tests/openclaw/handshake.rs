@@ -12,7 +12,7 @@ use threadline_runtimes::Runtime as _;
 use super::script::{Do, Scripted, hello, plan, prepared, until};
 
 #[tokio::test]
-async fn it_says_who_it_is_wants_no_more_than_it_needs_and_proves_it() {
+async fn d18_it_says_who_it_is_wants_no_more_than_it_needs_and_proves_it() {
     let gateway = Scripted::start(|method, _, gateway| match method {
         "connect" => Do::Ok(hello(gateway)),
         _ => Do::Ok(json!({})),
@@ -45,6 +45,8 @@ async fn it_says_who_it_is_wants_no_more_than_it_needs_and_proves_it() {
     let public = BASE64
         .decode(device["publicKey"].as_str().unwrap())
         .unwrap();
+    let id = hex::encode(ring::digest::digest(&ring::digest::SHA256, &public));
+    assert_eq!(device["id"], json!(id));
     let signed = format!(
         "v3|{}|gateway-client|backend|operator|operator.read,operator.write|1700000000000|the-token|nonce-1|{}|",
         device["id"].as_str().unwrap(),
@@ -60,7 +62,7 @@ async fn it_says_who_it_is_wants_no_more_than_it_needs_and_proves_it() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_is_tried_once_until_somebody_wants_something() {
+async fn d19_a_wrong_token_is_tried_once_until_somebody_wants_something() {
     let gateway = Scripted::start(|method, _, gateway| {
         assert_eq!(method, "connect");
         gateway.times("refuse");

@@ -1,6 +1,8 @@
 //! A runtime elsewhere, which comes and goes: what is asked, kept, cancelled and downloaded meanwhile.
 
 mod gateway;
+mod logs;
+mod routing;
 mod rules;
 
 use std::{
@@ -360,6 +362,43 @@ async fn d13_bytes_that_are_not_those_of_the_run_never_make_a_whole_file() {
     // Nothing of it was kept.
     *gateway.content.lock().unwrap() = CONTENT.to_vec();
     assert_eq!(get(&bridge, &url).await.bytes().await.unwrap(), CONTENT);
+    bridge.stop().await;
+}
+
+/// The most memory that this process had since it was last asked, in MiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("VmHWM")).unwrap();
+    let kib = line.split_whitespace().nth(1).unwrap();
+    // From here on it is counted anew.
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    kib.parse::<u64>().unwrap() >> 10
+}
+
+#[tokio::test]
+async fn d15_300_mib_come_through_a_bridge_that_stays_small() {
+    const SIZE: u64 = 300 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    let mut digest = Sha256::new();
+    let piece = vec![0; 1 << 20];
+    (0..300).for_each(|_| digest.update(&piece));
+    let digest = Digest(digest.finalize().into());
+    *gateway.zeros.lock().unwrap() = Some((SIZE, digest));
+    gateway.piece.store(1 << 20, Ordering::SeqCst);
+    // Also while it is written to the disk, to be kept.
+    let bridge = keeping(folder.path(), &gateway, 1 << 30).await;
+    let url = delivered(&bridge, &gateway).await;
+    peak();
+    let mut whole = get(&bridge, &url).await;
+    assert_eq!(whole.content_length(), Some(SIZE));
+    let mut bytes = 0;
+    while let Some(chunk) = whole.chunk().await.unwrap() {
+        bytes += chunk.len() as u64;
+    }
+    assert_eq!(bytes, SIZE);
+    let most = peak();
+    assert!(most < 80, "the bridge and its client had {most} MiB");
     bridge.stop().await;
 }
 

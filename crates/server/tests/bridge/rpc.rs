@@ -298,7 +298,7 @@ async fn lookups_that_find_nothing() {
         ),
         (
             json!({"appThreadKey": "draft:1", "runId": "turn-none"}),
-            "no_native_task_record",
+            "no_native_task_record", // B34
         ),
         (
             json!({"appThreadKey": "draft:1", "cursor": "x"}),

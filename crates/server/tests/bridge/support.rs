@@ -19,6 +19,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const TOKEN: &str = "token-of-local";
+pub(crate) const MODEL_KEY: &str = "sk-key-of-the-model";
 pub(crate) const OTHER: &str = "token-of-another-account";
 
 /// A bridge and a client for it. The folder outlives it, so that another can take over.
@@ -45,6 +46,8 @@ pub(crate) struct Options {
     pub(crate) cache_bytes: u64,
     pub(crate) rate_per_second: u32,
     pub(crate) rules: Rules,
+    /// Where `auto` goes.
+    pub(crate) auto: RuntimeId,
     /// A runtime beside the builtin one.
     pub(crate) also: Option<Arc<dyn Runtime>>,
 }
@@ -63,6 +66,7 @@ impl Default for Options {
             cache_bytes: 1 << 20,
             rate_per_second: 0,
             rules: Rules::default(),
+            auto: RuntimeId::Builtin,
             also: None,
         }
     }
@@ -108,7 +112,7 @@ impl World {
             tokio::spawn(scripted_model::serve(listener));
             config.model = Some(ModelConfig {
                 url,
-                key: None,
+                key: Some(MODEL_KEY.into()),
                 model: "scripted".into(),
             });
         }
@@ -120,7 +124,7 @@ impl World {
                 attachments: folder.join("attachments"),
                 work_roots: vec![folder.to_owned()],
                 thread_folders: folder.join("threads"),
-                auto_runtime: RuntimeId::Builtin,
+                auto_runtime: options.auto,
                 link_ttl: Duration::from_secs(3600),
                 lease_ttl: Duration::from_secs(30),
                 result_wait: Duration::from_secs(10),
