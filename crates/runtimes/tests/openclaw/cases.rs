@@ -33,13 +33,14 @@ async fn b21_b26_b33_what_the_plugin_and_the_gateway_are_told() {
     let places = runtime.prepare(&plan).await.unwrap();
     runtime.start(&plan, &places).await.unwrap();
     let asked = gateway.look(|g| g.asked("xworkmate.session.prepare"));
-    assert_eq!(
-        asked,
-        [json!({
+    let told = |dirs: Value| {
+        json!({
             "schemaVersion": 1, "appThreadKey": "draft:1", "openclawSessionKey": session(),
-            "runId": RUN, "requestId": RUN, "externalTaskId": RUN, "expectedArtifactDirs": ["reports/"],
-        })]
-    );
+            "runId": RUN, "requestId": RUN, "externalTaskId": RUN, "expectedArtifactDirs": dirs,
+        })
+    };
+    // Folders only once it is known that the plugin keeps runs apart in them.
+    assert_eq!(asked, [told(json!([])), told(json!(["reports/"]))]);
     let sent = gateway.look(|g| g.asked("agent"));
     assert_eq!(
         sent,
