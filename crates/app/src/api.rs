@@ -46,11 +46,22 @@ pub const RUNTIMES: &str = "app.runtimes";
 /// Removes the files of old runs from this machine's own bridge, or says which would go.
 /// [`GcParams`](threadline_contract::method::GcParams) → [`GcView`].
 pub const ARTIFACTS_GC: &str = "app.artifacts.gc";
+/// How this machine's own bridge stands. No parameters → [`Named`] of
+/// [`OperatorStatus`](threadline_contract::operator::OperatorStatus).
+pub const OPERATOR_STATUS: &str = "app.operator.status";
+/// Its runs, page by page. [`RunsParams`](threadline_contract::operator::RunsParams) → [`Named`] of
+/// [`RunsPage`](threadline_contract::operator::RunsPage).
+pub const OPERATOR_RUNS: &str = "app.operator.runs";
+/// Its sessions, page by page. [`SessionsParams`](threadline_contract::operator::SessionsParams) → [`Named`]
+/// of [`SessionsPage`](threadline_contract::operator::SessionsPage).
+pub const OPERATOR_SESSIONS: &str = "app.operator.sessions";
+/// Asks one of its runs to stop. [`CancelRunParams`] → [`Receipt`](threadline_contract::method::Receipt).
+pub const OPERATOR_CANCEL: &str = "app.operator.cancel";
 /// What is wrong with the stored threads. No parameters → [`Problems`].
 pub const PROBLEMS: &str = "app.problems";
 
 /// Every method, in the order of the documentation.
-pub const ALL: [&str; 15] = [
+pub const ALL: [&str; 19] = [
     SEND,
     RETRY,
     LIST,
@@ -65,6 +76,10 @@ pub const ALL: [&str; 15] = [
     HOME,
     RUNTIMES,
     ARTIFACTS_GC,
+    OPERATOR_STATUS,
+    OPERATOR_RUNS,
+    OPERATOR_SESSIONS,
+    OPERATOR_CANCEL,
     PROBLEMS,
 ];
 
@@ -417,6 +432,35 @@ pub struct GcView {
     pub gc: Gc,
     /// The names of its threads that are this app's.
     pub names: BTreeMap<AppThreadKey, String>,
+}
+
+/// Parameters of [`OPERATOR_CANCEL`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CancelRunParams {
+    /// The run's thread, by its key: it may be another app's.
+    pub thread_id: AppThreadKey,
+    /// The run.
+    pub run_id: RunId,
+}
+
+/// What the bridge says, with the names of those threads in it that are this app's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Named<T> {
+    /// What it says.
+    #[serde(flatten)]
+    pub of: T,
+    /// The names.
+    pub names: BTreeMap<AppThreadKey, ThreadName>,
+}
+
+/// A thread's name and what it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadName {
+    /// Its name.
+    pub name: String,
+    /// What it is about.
+    pub title: String,
 }
 
 /// A place where turns can run.

@@ -12,6 +12,7 @@ mod gc;
 mod live;
 mod look;
 mod offers;
+mod operate;
 mod queue;
 mod resume;
 mod run;

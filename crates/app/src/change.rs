@@ -81,6 +81,7 @@ fn associate(record: &mut TaskThread, request: &RequestId, now: Millis) {
         last_event_id: 0,
         cancel_requested: false,
         usage: None,
+        wall_ms: None,
     });
 }
 
@@ -412,7 +413,10 @@ fn identify(record: &mut TaskThread, request: &RequestId, snapshot: &Snapshot) {
     };
     association.session_key = Some(snapshot.session_key.clone());
     if let Some(usage) = snapshot.usage {
-        association.usage = Some(usage.into());
+        association.usage = Some(usage);
+    }
+    if let (Some(began), Some(ended)) = (snapshot.started_at, snapshot.ended_at) {
+        association.wall_ms = Some(ended.since(began));
     }
     record.execution_binding.execution_mode = match snapshot.runtime.target() {
         "gateway" => ExecutionMode::Gateway,

@@ -45,6 +45,13 @@ impl App {
                 result(self.runtimes().await)
             }
             api::ARTIFACTS_GC => result(self.artifacts_gc(read(params)?).await),
+            api::OPERATOR_STATUS => {
+                read::<NoParams>(params)?;
+                result(self.operator_status().await)
+            }
+            api::OPERATOR_RUNS => result(self.operator_runs(read(params)?).await),
+            api::OPERATOR_SESSIONS => result(self.operator_sessions(read(params)?).await),
+            api::OPERATOR_CANCEL => result(self.operator_cancel(read(params)?).await),
             api::PROBLEMS => {
                 read::<NoParams>(params)?;
                 result(Ok(self.problems()))

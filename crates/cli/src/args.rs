@@ -93,6 +93,9 @@ pub(crate) enum Command {
     /// The files that runs left in the data folder
     #[command(subcommand)]
     Artifacts(ArtifactsCommand),
+    /// Show how everything stands and why: runs, questions, runtimes, agents' processes
+    #[command(after_help = STATUS)]
+    Status(Status),
     /// Check that everything is in order, and say what to do where it is not
     Doctor,
     /// End the background process
@@ -131,6 +134,15 @@ Examples:
 
 A number is always the number of an option. To answer a question that has options with a number of
 your own, say it in words: \"7 pieces\".";
+
+const STATUS: &str = "\
+Examples:
+  threadline status                      what runs, what waits, and why
+  threadline status --runs failed        what failed, and why
+  threadline status --sessions --json    every mapping of a thread to its session
+
+It shows the bridge of this machine, also what other apps run there. `threadline up` shows the same on
+its page Operator.";
 
 const VERIFY: &str = "\
 Examples:
@@ -237,6 +249,34 @@ pub(crate) struct Threads {
     /// How many at most
     #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) limit: u16,
+}
+
+/// `status`.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Which runs
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = StatusRuns::Open)]
+    pub(crate) runs: StatusRuns,
+    /// The sessions too, with the threads that they belong to
+    #[arg(long)]
+    pub(crate) sessions: bool,
+    /// How many runs, or sessions, at most
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=200))]
+    pub(crate) limit: u16,
+    /// Go on where a list ended
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) before: Option<String>,
+}
+
+/// Which runs `status` lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum StatusRuns {
+    /// Those that have not ended
+    Open,
+    /// Those that failed
+    Failed,
+    /// Every one, newest first
+    All,
 }
 
 /// A command about one thread.

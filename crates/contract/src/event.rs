@@ -161,3 +161,72 @@ pub struct Usage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
+
+impl Usage {
+    /// `8.4 k tokens read, 12 written, $0.031`; nothing, when nothing was reported.
+    pub fn in_words(&self) -> Option<String> {
+        let tokens = match (self.input_tokens, self.output_tokens) {
+            (Some(read), Some(wrote)) => Some(format!(
+                "{} tokens read, {} written",
+                many(read),
+                many(wrote)
+            )),
+            (Some(read), None) => Some(format!("{} tokens read", many(read))),
+            (None, Some(wrote)) => Some(format!("{} tokens written", many(wrote))),
+            (None, None) => None,
+        };
+        let cost = self.cost_usd.map(cost);
+        let parts: Vec<String> = tokens.into_iter().chain(cost).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
+fn many(n: u64) -> String {
+    match n {
+        ..1000 => n.to_string(),
+        1000..999_950 => format!("{:.1} k", n as f64 / 1e3),
+        _ => format!("{:.1} M", n as f64 / 1e6),
+    }
+}
+
+/// At least two digits that mean something.
+fn cost(usd: f64) -> String {
+    match usd {
+        usd if usd >= 0.1 || usd <= 0.0 => format!("${usd:.2}"),
+        usd if usd >= 0.01 => format!("${usd:.3}"),
+        usd => format!("${usd:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::Usage;
+
+    #[test]
+    fn only_what_was_reported_is_told() {
+        let told = |input_tokens, output_tokens, cost_usd| {
+            let usage = Usage {
+                input_tokens,
+                output_tokens,
+                cost_usd,
+            };
+            usage.in_words()
+        };
+        let words = |text: &str| Some(text.to_owned());
+        assert_eq!(told(None, None, None), None);
+        assert_eq!(told(Some(0), None, None), words("0 tokens read"));
+        assert_eq!(
+            told(None, Some(999), Some(0.0)),
+            words("999 tokens written, $0.00")
+        );
+        assert_eq!(
+            told(Some(8449), Some(1_200_000), Some(1.302)),
+            words("8.4 k tokens read, 1.2 M written, $1.30")
+        );
+        assert_eq!(told(None, None, Some(0.0213)), words("$0.021"));
+        assert_eq!(told(None, None, Some(0.00213)), words("$0.0021"));
+    }
+}

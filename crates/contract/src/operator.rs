@@ -127,6 +127,19 @@ pub enum HostState {
     Lost,
 }
 
+impl HostState {
+    /// The same, in a word or two.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Working => "at work",
+            Self::Waiting => "waits for an answer",
+            Self::Idle => "idle",
+            Self::Silent => "does not answer",
+            Self::Lost => "killed",
+        }
+    }
+}
+
 /// Which runs of the account are listed.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
@@ -207,6 +220,25 @@ pub struct RunLine {
     pub usage: Option<Usage>,
     /// Why it stands so.
     pub standing: Standing,
+}
+
+impl RunLine {
+    /// How it stands, in a word or two.
+    pub fn word(&self) -> &'static str {
+        match (self.status, self.stage) {
+            (RunStatus::Running, _) if self.cancel_requested => "cancelling",
+            (RunStatus::Running, Some(Stage::Queued)) => "in line",
+            (RunStatus::Running, Some(Stage::Preparing)) => "getting ready",
+            (RunStatus::Running, Some(Stage::Waiting)) => "waits for an answer",
+            (RunStatus::Running, Some(Stage::Verifying)) => "looking for its files",
+            (RunStatus::Running, _) => "working",
+            (_, Some(_)) => "collecting its files",
+            (RunStatus::Completed, None) => "done",
+            (RunStatus::Failed, None) => "failed",
+            (RunStatus::ArtifactMissing, None) => "not delivered",
+            (RunStatus::Cancelled, None) => "cancelled",
+        }
+    }
 }
 
 /// Parameters of `xworkmate.operator.sessions`.

@@ -291,7 +291,7 @@ pub struct QueuedTurn {
 }
 
 /// The run that a thread is waiting for, or the last one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskAssociation {
     /// The thread.
@@ -319,28 +319,12 @@ pub struct TaskAssociation {
     /// The user asked to stop it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
-    /// What it used.
+    /// What it used, as far as the runtime reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
-    pub usage: Option<UsageNote>,
-}
-
-/// Tokens of a run, as kept in the record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UsageNote {
-    /// Tokens read by the model.
-    pub input_tokens: Option<u64>,
-    /// Tokens written by it.
-    pub output_tokens: Option<u64>,
-}
-impl From<Usage> for UsageNote {
-    fn from(u: Usage) -> Self {
-        Self {
-            input_tokens: u.input_tokens,
-            output_tokens: u.output_tokens,
-        }
-    }
+    pub usage: Option<Usage>,
+    /// How long the runtime worked on it, in milliseconds, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<i64>,
 }
 
 /// Where a thread stands.

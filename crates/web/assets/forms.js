@@ -60,6 +60,8 @@ async function params(form, method, button) {
       return { thread: fields.thread, newSession: Boolean(fields.newSession) };
     case 'app.answer':
       return words('optionId') ? { questionId: fields.questionId, optionId: fields.optionId } : { questionId: fields.questionId, text: fields.text };
+    case 'app.operator.cancel':
+      return { threadId: fields.threadId, runId: fields.runId };
     default:
       return { thread: fields.thread };
   }

@@ -10,7 +10,7 @@ export function begin() {
     if (event.key === 'Escape') return leave(event);
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select, [contenteditable]')) return;
     if (document.querySelector('dialog[open]')) return;
-    const go = went && { h: '/', t: '/threads' }[event.key];
+    const go = went && { h: '/', t: '/threads', o: '/operator' }[event.key];
     clearTimeout(went);
     went = event.key === 'g' ? setTimeout(() => (went = undefined), 1200) : undefined;
     if (go) return location.assign(go);

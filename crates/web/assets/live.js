@@ -23,6 +23,8 @@ export function begin() {
   connect();
   document.addEventListener('visibilitychange', () => (document.hidden ? end() : again()));
   addEventListener('pagehide', end);
+  const every = Number(document.querySelector('[data-every]')?.dataset.every);
+  if (every) setInterval(() => document.hidden || refresh(), every * 1000);
   addEventListener('pageshow', (event) => event.persisted && again());
 }
 

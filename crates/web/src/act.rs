@@ -24,6 +24,8 @@ pub(crate) struct Fields {
     expect: String,
     working_directory: String,
     new_session: String,
+    thread_id: String,
+    run_id: String,
     question_id: String,
     option_id: String,
     text: String,
@@ -73,6 +75,7 @@ fn params(fields: &Fields) -> Result<Value, Fault> {
             Some(option) => json!({"questionId": fields.question_id, "optionId": option}),
             None => json!({"questionId": fields.question_id, "text": fields.text}),
         },
+        api::OPERATOR_CANCEL => json!({"threadId": fields.thread_id, "runId": fields.run_id}),
         api::CANCEL | api::SYNC | api::ARCHIVE | api::RESTORE | api::DELETE => {
             json!({"thread": fields.thread})
         }

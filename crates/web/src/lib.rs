@@ -94,6 +94,9 @@ fn pages() -> Router<Web> {
         .route("/threads/{name}", get(pages::thread::handle))
         .route("/threads/{name}/files/{*path}", get(pages::preview::handle))
         .route("/new", get(pages::new::handle))
+        .route("/operator", get(pages::operator::overview))
+        .route("/operator/runs", get(pages::operator::runs))
+        .route("/operator/sessions", get(pages::operator::sessions))
         .route("/do", post(act::handle))
         .layer(from_fn(guard::local_only));
     let open = Router::new()

@@ -5,6 +5,7 @@ pub(crate) mod ask;
 pub(crate) mod home;
 mod icon;
 pub(crate) mod new;
+pub(crate) mod operator;
 pub(crate) mod preview;
 pub(crate) mod refused;
 pub(crate) mod thread;
@@ -48,6 +49,7 @@ pub(crate) enum Here {
     Home,
     Threads,
     New,
+    Operator,
 }
 
 /// What stands around a page's own content.
@@ -78,6 +80,7 @@ impl Frame<'_> {
                         (entry(self.here, Here::Home, "/", "Home", needs))
                         (entry(self.here, Here::Threads, "/threads", "Threads", None))
                         (entry(self.here, Here::New, "/new", "New task", None))
+                        (entry(self.here, Here::Operator, "/operator", "Operator", None))
                         span.gap {}
                         @if self.events.is_some() {
                             span.live #link data-own role="status" {
@@ -140,6 +143,7 @@ fn help() -> Markup {
         (&["n"][..], "New task"),
         (&["g", "h"], "Home"),
         (&["g", "t"], "Threads"),
+        (&["g", "o"], "Operator"),
         (&["/"], "Search, or write a message"),
         (&["1", "…", "9"], "Choose an answer of the first question"),
         (&["."], "Cancel the run"),

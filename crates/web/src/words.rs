@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use threadline_app::api::{Summary, ThreadView};
 pub(crate) use threadline_contract::code::beside;
 use threadline_contract::{
-    Code, Millis, OmitReason, ResultCode, RuntimeId, Stage,
+    Code, Millis, OmitReason, ResultCode, RuntimeId, Stage, Usage,
     thread::{Lifecycle, SyncStatus},
 };
 
@@ -48,7 +48,7 @@ impl Look {
 }
 
 impl State {
-    fn new(look: Look, word: impl Into<String>) -> Self {
+    pub(crate) fn new(look: Look, word: impl Into<String>) -> Self {
         Self {
             look,
             word: word.into(),
@@ -322,13 +322,11 @@ pub(crate) fn duration(ms: i64) -> String {
     }
 }
 
-/// `8.4 k`.
-#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
-pub(crate) fn count(n: u64) -> String {
-    match n {
-        ..1000 => n.to_string(),
-        1000..999_950 => format!("{:.1} k", n as f64 / 1e3),
-        _ => format!("{:.1} M", n as f64 / 1e6),
+/// What a run used, as far as that was reported.
+pub(crate) fn used(usage: Option<&Usage>) -> Markup {
+    match usage.and_then(Usage::in_words) {
+        Some(used) => html! { (used) },
+        None => html! { span.muted { "not reported" } },
     }
 }
 

@@ -8,6 +8,7 @@
 mod files;
 mod keyboard;
 mod lost;
+mod operator;
 mod runs;
 mod sizes;
 mod up;

@@ -48,7 +48,9 @@ async fn browser_pages_fit_every_screen_in_light_and_dark() {
     browse(up, |w, _| async move {
         w.enter().await;
         let file = format!("{thread}/files/{FILE}");
+        let operator = ["/operator", "/operator/runs", "/operator/sessions"];
         let paths = ["/", "/threads", "/new", &thread, &asking, &file, "/nothing"];
+        let paths = paths.into_iter().chain(operator);
         for (width, height, phone) in [
             (360, 780, true),
             (768, 1024, true),
@@ -56,7 +58,7 @@ async fn browser_pages_fit_every_screen_in_light_and_dark() {
             (2560, 1300, false),
         ] {
             w.size(width, height, phone).await;
-            for path in paths {
+            for path in paths.clone() {
                 w.go(path).await;
                 let widest = w.js("document.documentElement.scrollWidth").await;
                 assert!(

@@ -11,6 +11,7 @@ mod owner;
 mod run;
 mod settings;
 mod sidecar;
+mod status;
 mod task;
 mod threads;
 mod verify;
@@ -28,7 +29,7 @@ use crate::{
     screen::{Terminal, ending},
 };
 
-pub(crate) use self::agent_host::agent_host;
+pub(crate) use self::{agent_host::agent_host, status::Shown};
 
 /// What every command has.
 pub(crate) struct Context {
@@ -102,6 +103,7 @@ pub(crate) async fn perform(cli: Cli, context: Context) -> Result<Exit, Fault> {
         Command::Sync(args) => run::sync(&context, args).await,
         Command::Threads(args) => threads::list(&context, args).await,
         Command::Show(args) => threads::show(&context, args).await,
+        Command::Status(args) => status::show(&context, args).await,
         Command::Cancel(args) => threads::cancel(&context, args).await,
         Command::Verify(args) => verify::verify(&context, args).await,
         Command::Artifacts(ArtifactsCommand::Gc(args)) => gc::gc(&context, args).await,

@@ -8,7 +8,7 @@ use threadline_contract::{
 
 use super::{
     Terminal,
-    words::{clean, columns, count, line, quoted, reason, size},
+    words::{clean, columns, count, line, quoted, reason, size, took},
     wrap::hanging,
 };
 use crate::exit::Exit;
@@ -85,6 +85,9 @@ fn ways(
     if !given.attached.is_empty() {
         ways.push(("Given", line(&given.attached.join(", "))));
     }
+    if let Some(used) = used(view) {
+        ways.push(("Used", used));
+    }
     if thread.lifecycle_state.status == Lifecycle::Archived {
         ways.push(("Restore", format!("threadline restore {name}")));
         return ways;
@@ -104,6 +107,18 @@ fn ways(
     }
     ways.push(("Go on", format!("threadline run --thread {name} \"…\"")));
     ways
+}
+
+/// How long the last run took, and what it used as far as that was reported.
+fn used(view: &ThreadView) -> Option<String> {
+    let run = view.thread.context_state.task_association.as_ref()?;
+    let parts: Vec<String> = run
+        .wall_ms
+        .map(took)
+        .into_iter()
+        .chain(run.usage.and_then(|usage| usage.in_words()))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn is_removed(detail: Option<&str>) -> bool {

@@ -44,6 +44,7 @@ pub(crate) fn association(request_id: &str, run_id: Option<&str>) -> TaskAssocia
         last_event_id: 0,
         cancel_requested: false,
         usage: None,
+        wall_ms: None,
     }
 }
 

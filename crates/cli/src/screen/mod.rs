@@ -6,6 +6,7 @@ pub(crate) mod ending;
 pub(crate) mod fixtures;
 pub(crate) mod live;
 pub(crate) mod proof;
+pub(crate) mod status;
 pub(crate) mod story;
 pub(crate) mod tables;
 pub(crate) mod words;

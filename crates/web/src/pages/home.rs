@@ -54,7 +54,7 @@ fn page(home: &Home, runtimes: Option<&Runtimes>) -> Markup {
             @for found in &home.problems { (problem(found)) }
             @if needs > 0 {
                 section aria-label="Needs you" { div.card.rows {
-                    @for (n, question) in home.questions.iter().enumerate() { (asked(question, n == 0)) }
+                    @for (n, question) in home.questions.iter().enumerate() { (asked(question, n == 0, "/")) }
                     @for thread in home.failed.iter().take(FAILED) { (broken(thread)) }
                     (more(home.failed.len().min(FAILED), all_failed(home), "/threads?q=failed"))
                 } }
@@ -133,7 +133,8 @@ fn lacks_files(thread: &Summary) -> bool {
     matches!(sync, Some(SyncStatus::Partial | SyncStatus::Failed))
 }
 
-fn asked(asked: &AskedQuestion, first: bool) -> Markup {
+/// A question with the thread that asks it, answerable where it stands.
+pub(super) fn asked(asked: &AskedQuestion, first: bool, back: &str) -> Markup {
     let question = &asked.question;
     let href = asked.thread_name.as_deref().map(urls::thread);
     let title = asked.thread_title.as_deref();
@@ -147,7 +148,7 @@ fn asked(asked: &AskedQuestion, first: bool) -> Markup {
                 }
                 p.why { (words::shortly(title)) " · asked " (words::ago(question.asked_at)) " · " (wanted(question)) }
             }
-            (answers(question, Lay::Row, first, "/"))
+            (answers(question, Lay::Row, first, back))
         }
     }
 }

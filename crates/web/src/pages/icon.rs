@@ -20,6 +20,7 @@ pub(super) fn of(here: Here) -> Markup {
         Here::Home => drawn("M4 11.5 12 5l8 6.5V19a1 1 0 0 1-1 1h-4v-5H9v5H5a1 1 0 0 1-1-1z"),
         Here::Threads => drawn("M5 7h14M5 12h14M5 17h9"),
         Here::New => drawn("M12 5v14M5 12h14"),
+        Here::Operator => drawn("M4 13h4l2.5-7 4 12L17 13h3"),
     }
 }
 

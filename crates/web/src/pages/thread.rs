@@ -3,7 +3,7 @@
 //! The record is drawn here. The steps of a run, and its text while it comes, are drawn by the
 //! script from the thread's log, into the places marked `data-run`.
 
-mod side;
+pub(super) mod side;
 mod turns;
 
 use axum::extract::{Path, State};

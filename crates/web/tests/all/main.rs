@@ -9,6 +9,7 @@ mod api;
 mod away;
 mod callers;
 mod files;
+mod operator;
 mod outcomes;
 mod pages;
 mod scripted;

@@ -43,7 +43,11 @@ async fn what_others_wrote_is_only_ever_text() {
     view["questions"] = json!([question]);
     app.says("app.show", view);
     app.refuses("app.retry", Fault::invalid(HOSTILE));
+    crate::operator::says(&app, HOSTILE);
     for path in [
+        "/operator",
+        "/operator/runs?which=failed",
+        "/operator/sessions",
         "/",
         "/threads",
         &format!("/threads?q={}&before=%3Cscript%3E", "%3Cscript%3E"),

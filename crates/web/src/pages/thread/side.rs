@@ -179,7 +179,7 @@ fn earlier(runs: &[EarlierRun]) -> Markup {
 }
 
 /// An identifier: seldom read, so it takes one line, and is copied whole.
-fn id(text: &str) -> Markup {
+pub(in crate::pages) fn id(text: &str) -> Markup {
     html! { code.id title=(text) { (text) } " " (copy(text)) }
 }
 
@@ -212,32 +212,16 @@ fn run_facts(record: &TaskThread, run: &TaskAssociation) -> Markup {
         @if let Some(id) = &run.run_id {
             (fact(which, &self::id(id.as_str())))
             (fact("Started", &words::moment(run.started_at_ms)))
-            @if !going || run.usage.is_some() { (fact("Used", &used(run))) }
+            @if let Some(wall) = run.wall_ms { (fact("Took", &html! { (words::duration(wall)) })) }
+            @if !going || run.usage.is_some() { (fact("Used", &words::used(run.usage.as_ref()))) }
         } @else {
             (fact("Asked for", &words::moment(run.started_at_ms)))
         }
     }
 }
 
-fn used(run: &TaskAssociation) -> Markup {
-    let Some(usage) = run.usage else {
-        return html! { span.muted { "not reported" } };
-    };
-    let part = |n: Option<u64>, what: &str| n.map(|n| format!("{} {what}", words::count(n)));
-    let parts: Vec<String> = [
-        part(usage.input_tokens, "read"),
-        part(usage.output_tokens, "written"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    match parts.is_empty() {
-        true => html! { span.muted { "not reported" } },
-        false => html! { (parts.join(", ")) " (tokens)" },
-    }
-}
-
-fn fact(word: &str, value: &Markup) -> Markup {
+/// A fact with its name.
+pub(in crate::pages) fn fact(word: &str, value: &Markup) -> Markup {
     html! { div { dt { (word) } dd { (value) } } }
 }
 

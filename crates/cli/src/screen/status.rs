@@ -1,0 +1,209 @@
+//! How a bridge stands, for its operator: a line for each run, session, runtime and host, and beneath it
+//! why it is so, since when, on what evidence, and what happens next.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use threadline_app::api::ThreadName;
+use threadline_contract::{
+    AppThreadKey, Millis,
+    operator::{HostLine, RunLine, RuntimeLine, SessionLine, Standing},
+};
+
+use super::{
+    Terminal, tables,
+    words::{ago, clock, count, line, took},
+    wrap::hanging,
+};
+use crate::commands::Shown;
+
+type Names = BTreeMap<AppThreadKey, ThreadName>;
+
+/// What things are told with.
+struct Page<'a> {
+    now: Millis,
+    zone: &'a TimeZone,
+    to: Terminal,
+}
+
+/// Everything, one part after the other.
+pub(crate) fn all(shown: &Shown, now: Millis, zone: &TimeZone, to: Terminal) -> String {
+    let page = Page { now, zone, to };
+    let status = &shown.status.of;
+    let mut out = format!(
+        "{}  {}\n",
+        to.bold(&format!(
+            "{} running, {} in line, {}",
+            status.open.running,
+            status.open.queued,
+            count(status.questions.into(), "open question")
+        )),
+        to.dim(&format!("version {}", status.version))
+    );
+    if !shown.questions.is_empty() {
+        out.push_str(&page.title("Waiting for an answer"));
+        out.push_str(&tables::questions(&shown.questions, now, zone, to));
+    }
+    out.push_str(&page.title("Runs"));
+    if shown.runs.of.runs.is_empty() {
+        out.push_str("None.\n");
+    }
+    for run in &shown.runs.of.runs {
+        out.push_str(&page.run(run, &shown.runs.names));
+    }
+    if let Some(sessions) = &shown.sessions {
+        out.push_str(&page.title("Sessions"));
+        for session in &sessions.of.sessions {
+            out.push_str(&page.session(session, &sessions.names));
+        }
+    }
+    out.push_str(&page.title("Runtimes"));
+    for runtime in &status.runtimes {
+        out.push_str(&page.runtime(runtime, &shown.status.names));
+    }
+    if !status.hosts.is_empty() {
+        out.push_str(&page.title("Agent processes"));
+        for host in &status.hosts {
+            out.push_str(&page.host(host, &shown.status.names));
+        }
+    }
+    out
+}
+
+impl Page<'_> {
+    fn title(&self, text: &str) -> String {
+        format!("\n{}\n", self.to.bold(text))
+    }
+
+    fn run(&self, run: &RunLine, names: &Names) -> String {
+        let wall = match (run.started_at, run.ended_at) {
+            (Some(began), Some(ended)) => Some(took(ended.since(began))),
+            (Some(began), None) => Some(took(self.now.since(began))),
+            (None, _) => None,
+        };
+        let mut facts = vec![run.runtime.to_string()];
+        facts.extend(wall);
+        facts.extend(run.usage.and_then(|usage| usage.in_words()));
+        facts.extend(run.code.map(|code| code.to_string()));
+        let more = [("Run", run.run_id.to_string())];
+        self.told(
+            &name(&run.thread_id, names),
+            run.word(),
+            &facts,
+            &run.standing,
+            &more,
+        )
+    }
+
+    fn session(&self, session: &SessionLine, names: &Names) -> String {
+        let state = if session.open { "open" } else { "ended" };
+        let mut more = vec![("Session", session.session_key.to_string())];
+        more.extend(session.working_directory.clone().map(|f| ("Works in", f)));
+        more.extend(session.page.clone().map(|page| ("Page", page)));
+        let facts = [session.runtime.to_string()];
+        self.told(
+            &name(&session.thread_id, names),
+            state,
+            &facts,
+            &session.standing,
+            &more,
+        )
+    }
+
+    fn runtime(&self, runtime: &RuntimeLine, names: &Names) -> String {
+        let provider = &runtime.state.provider;
+        let state = match runtime.state.available {
+            false => "cannot be reached",
+            true if runtime.state.active >= provider.max_active => "full",
+            true => "ready",
+        };
+        let lane = format!(
+            "{} of {} places, {} of {} in line",
+            runtime.state.active, provider.max_active, runtime.state.queued, provider.max_queued
+        );
+        let error = runtime.last_error.as_ref().map(|error| {
+            let thread = name(&error.thread_id, names);
+            let when = ago(self.now, error.at, self.zone);
+            let code = error
+                .code
+                .map(|code| format!(" [{code}]"))
+                .unwrap_or_default();
+            (
+                "Error",
+                format!("{}{code} ({thread}, {when})", line(&error.message)),
+            )
+        });
+        let more: Vec<_> = error.into_iter().collect();
+        let facts = [runtime.runtime.to_string(), lane];
+        self.told(&provider.label, state, &facts, &runtime.standing, &more)
+    }
+
+    fn host(&self, host: &HostLine, names: &Names) -> String {
+        let facts = [host.runtime.to_string(), format!("process {}", host.pid)];
+        let more = [("Session", host.session_key.to_string())];
+        self.told(
+            &name(&host.thread_id, names),
+            host.state.word(),
+            &facts,
+            &host.standing,
+            &more,
+        )
+    }
+
+    fn told(
+        &self,
+        name: &str,
+        state: &str,
+        facts: &[String],
+        standing: &Standing,
+        more: &[(&str, String)],
+    ) -> String {
+        let to = self.to;
+        let state = match state {
+            "done" | "ready" | "open" => to.good(state),
+            "failed" | "not delivered" | "cannot be reached" | "does not answer" | "killed" => {
+                to.bad(state)
+            }
+            "waits for an answer" | "full" => to.warn(state),
+            other => other.to_owned(),
+        };
+        let facts = to.dim(&line(&facts.join(" · ")));
+        let mut out = format!("{}  {state}  {facts}\n", to.bold(&line(name)));
+        let since = format!(
+            "{} ({})",
+            clock(standing.since, self.zone),
+            ago(self.now, standing.since, self.zone)
+        );
+        let evidence = format!(
+            "{} ({})",
+            standing.evidence,
+            ago(self.now, standing.seen_at, self.zone)
+        );
+        let known = [
+            ("Why", standing.why.clone()),
+            ("Since", since),
+            ("Evidence", evidence),
+            ("Next", standing.next.clone()),
+        ];
+        for (word, text) in known.iter().chain(more) {
+            let text = hanging(&line(text), to.width, 12);
+            out.push_str(&format!(
+                "  {}{:2$}{text}\n",
+                to.dim(word),
+                "",
+                10 - word.len()
+            ));
+        }
+        out
+    }
+}
+
+fn name(thread: &AppThreadKey, names: &Names) -> String {
+    names
+        .get(thread)
+        .map_or_else(|| thread.to_string(), |found| found.name.clone())
+}
+
+#[cfg(test)]
+#[path = "status_tests.rs"]
+mod tests;

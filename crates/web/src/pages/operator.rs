@@ -1,0 +1,236 @@
+//! `/operator`: how this machine's bridge stands, and why. Runtimes, hosts, questions and open runs on one
+//! page; all runs and all sessions page by page.
+
+mod lines;
+
+use axum::extract::{Query, State};
+use maud::{Markup, html};
+use serde::Deserialize;
+use threadline_app::api::{self, Asked, AskedQuestion, Named, NoParams};
+use threadline_contract::{
+    Fault,
+    operator::{OperatorStatus, RunsPage, RunsParams, SessionsPage, SessionsParams, WhichRuns},
+};
+
+use super::{Frame, Here, Unmade, home, needs};
+use crate::{Web, local::call, urls, words};
+
+/// How often the page is fetched again, in seconds: hosts and runtimes change without a word.
+const EVERY: u32 = 5;
+/// Open runs on the first page.
+const OPEN: u32 = 20;
+
+/// The three pages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Overview,
+    Runs,
+    Sessions,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    which: WhichRuns,
+    before: String,
+}
+
+impl Wanted {
+    fn cursor(&self) -> Option<String> {
+        Some(self.before.clone()).filter(|before| !before.is_empty())
+    }
+}
+
+pub(crate) async fn overview(State(web): State<Web>) -> Result<Markup, Unmade> {
+    let status = call::<Named<OperatorStatus>>(&*web.app, api::OPERATOR_STATUS, NoParams {});
+    let open = RunsParams {
+        which: WhichRuns::Open,
+        limit: Some(OPEN),
+        cursor: None,
+    };
+    let open = call::<Named<RunsPage>>(&*web.app, api::OPERATOR_RUNS, open);
+    let asked = call::<Asked>(&*web.app, api::QUESTIONS, NoParams {});
+    let (status, open, asked) = tokio::join!(status, open, asked);
+    let (status, open) = (status?, open?);
+    Ok(framed(&web, "Operator", &page(&status, &open, &asked)).await)
+}
+
+pub(crate) async fn runs(
+    State(web): State<Web>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Markup, Unmade> {
+    let params = RunsParams {
+        which: wanted.which,
+        limit: None,
+        cursor: wanted.cursor(),
+    };
+    let found: Named<RunsPage> = call(&*web.app, api::OPERATOR_RUNS, params).await?;
+    let here = |which: WhichRuns| format!("/operator/runs?which={}", word(which));
+    let next = found.of.next_cursor.as_deref();
+    let content = html! {
+        nav.tabs.fit aria-label="Which runs" {
+            @for (which, label) in [(WhichRuns::All, "All"), (WhichRuns::Open, "Open"), (WhichRuns::Failed, "Failed")] {
+                a href=(here(which)) aria-current=[(which == wanted.which).then_some("page")] { (label) }
+            }
+        }
+        @if found.of.runs.is_empty() { (nothing(wanted.which)) } @else {
+            div.card.rows { @for run in &found.of.runs { (lines::run(run, &found.names, false)) } }
+        }
+        (pager(&here(wanted.which), &wanted, next))
+    };
+    Ok(framed(&web, "Runs", &part(Part::Runs, "Runs", &content)).await)
+}
+
+pub(crate) async fn sessions(
+    State(web): State<Web>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Markup, Unmade> {
+    let params = SessionsParams {
+        limit: None,
+        cursor: wanted.cursor(),
+    };
+    let found: Named<SessionsPage> = call(&*web.app, api::OPERATOR_SESSIONS, params).await?;
+    let next = found.of.next_cursor.as_deref();
+    let content = html! {
+        @if found.of.sessions.is_empty() {
+            section.empty { p { b { "No sessions yet." } } p.muted { "A thread gets one with its first turn." } }
+        } @else {
+            div.card.rows { @for session in &found.of.sessions { (lines::session(session, &found.names)) } }
+        }
+        (pager("/operator/sessions?", &wanted, next))
+    };
+    let content = part(Part::Sessions, "Sessions", &content);
+    Ok(framed(&web, "Sessions", &content).await)
+}
+
+async fn framed(web: &Web, title: &str, content: &Markup) -> Markup {
+    let frame = Frame {
+        title,
+        here: Here::Operator,
+        needs: needs(web).await,
+        events: Some("/app/events".into()),
+    };
+    frame.around(content)
+}
+
+fn part(part: Part, title: &str, content: &Markup) -> Markup {
+    let parts = [
+        (Part::Overview, "/operator", "Overview"),
+        (Part::Runs, "/operator/runs", "Runs"),
+        (Part::Sessions, "/operator/sessions", "Sessions"),
+    ];
+    html! {
+        main.page.operator #main data-live data-every=(EVERY) {
+            header {
+                h1 { (title) }
+                nav.tabs aria-label="Parts" {
+                    @for (this, href, label) in parts {
+                        a href=(href) aria-current=[(this == part).then_some("page")] { (label) }
+                    }
+                }
+            }
+            (content)
+        }
+    }
+}
+
+fn page(
+    status: &Named<OperatorStatus>,
+    open: &Named<RunsPage>,
+    asked: &Result<Asked, Fault>,
+) -> Markup {
+    let (of, names) = (&status.of, &status.names);
+    let rest = open.of.next_cursor.is_some();
+    let content = html! {
+        p.muted.lead { (summary(of)) }
+        @match asked {
+            Ok(asked) if !asked.questions.is_empty() => (questions(&asked.questions)),
+            Ok(_) => {},
+            Err(fault) => p.note { b { "Questions could not be asked for. " } (words::ticked(&fault.message)) },
+        }
+        section {
+            h2 { "Open runs" }
+            @if open.of.runs.is_empty() {
+                p.card.calm { "Nothing runs and nothing waits." }
+            } @else {
+                div.card.rows {
+                    @for run in &open.of.runs { (lines::run(run, &open.names, true)) }
+                    @if rest { a.row.rest href="/operator/runs?which=open" { span { "More open runs" } } }
+                }
+            }
+        }
+        section {
+            h2 { "Runtimes " span.muted.small { "places are shared by everybody who uses this server" } }
+            div.card.rows { @for runtime in &of.runtimes { (lines::runtime(runtime, names)) } }
+        }
+        section {
+            h2 { "Agent processes " span.muted.small { "they outlive the server" } }
+            @if of.hosts.is_empty() {
+                p.card.calm { "None. One is started with the first turn of a session on an agent." }
+            } @else {
+                div.card.rows { @for host in &of.hosts { (lines::host(host, names)) } }
+            }
+        }
+    };
+    part(Part::Overview, "Operator", &content)
+}
+
+fn summary(of: &OperatorStatus) -> String {
+    let open = of.open;
+    let mut parts = vec![
+        format!("{} running", open.running),
+        format!("{} in line", open.queued),
+    ];
+    if open.collecting > 0 {
+        parts.push(format!("{} collecting files", open.collecting));
+    }
+    parts.push(words::several(of.questions.into(), "open question"));
+    format!("{} · version {}", parts.join(" · "), of.version)
+}
+
+fn questions(questions: &[AskedQuestion]) -> Markup {
+    html! {
+        section {
+            h2 { "Waiting for an answer" }
+            div.card.rows {
+                @for (n, question) in questions.iter().enumerate() {
+                    (home::asked(question, n == 0, "/operator"))
+                }
+            }
+        }
+    }
+}
+
+fn nothing(which: WhichRuns) -> Markup {
+    let (title, more) = match which {
+        WhichRuns::All => ("No runs yet.", "Every turn of a thread is a run."),
+        WhichRuns::Open => (
+            "Nothing runs and nothing waits.",
+            "Runs that ended are under All.",
+        ),
+        WhichRuns::Failed => (
+            "No run failed.",
+            "Those that fail are listed here with their reasons.",
+        ),
+    };
+    html! { section.empty { p { b { (title) } } p.muted { (more) } } }
+}
+
+fn pager(here: &str, wanted: &Wanted, next: Option<&str>) -> Markup {
+    html! {
+        nav.pager aria-label="Pages" {
+            @if !wanted.before.is_empty() { a.button href=(here) { "Newest" } }
+            @if let Some(next) = next {
+                a.button href=(format!("{here}&before={}", urls::segment(next))) { "Older" }
+            }
+        }
+    }
+}
+
+fn word(which: WhichRuns) -> &'static str {
+    match which {
+        WhichRuns::All => "all",
+        WhichRuns::Open => "open",
+        WhichRuns::Failed => "failed",
+    }
+}

@@ -1,0 +1,182 @@
+//! The operator's pages: every state with its reason, and the few things that can be done there.
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use threadline_contract::{Code, Fault};
+
+use crate::{
+    scripted::Scripted,
+    world::{World, browsing},
+};
+
+fn standing(text: &str) -> Value {
+    json!({"why": format!("Why {text}"), "since": 1, "evidence": format!("Evidence {text}"), "seenAt": 2, "next": format!("Next {text}")})
+}
+
+fn run(text: &str, more: &Value) -> Value {
+    let mut run = json!({
+        "runId": text, "threadId": "draft:1", "runtime": format!("acp:{text}"), "sessionKey": text,
+        "status": "running", "createdAt": 1, "standing": standing(text),
+    });
+    for (key, value) in more.as_object().unwrap() {
+        run[key] = value.clone();
+    }
+    run
+}
+
+/// An app whose bridge has one of everything, with this text wherever others wrote something.
+pub(crate) fn says(app: &Scripted, text: &str) {
+    let names = json!({"draft:1": {"name": text, "title": text}});
+    app.says("app.operator.status", json!({
+        "version": text, "at": 1, "questions": 1, "names": names,
+        "open": {"queued": 1, "running": 2, "collecting": 0},
+        "runtimes": [{
+            "runtime": format!("acp:{text}"), "providerId": text, "label": text, "targets": ["agent"], "maxActive": 2,
+            "maxQueued": 3, "available": false, "status": text, "active": 2, "queued": 1, "probedAt": 1,
+            "lastError": {"runId": text, "threadId": "draft:9", "code": "AGENT_LOST", "message": text, "at": 1},
+            "standing": standing(text),
+        }],
+        "hosts": [{
+            "sessionKey": text, "threadId": "draft:1", "runtime": format!("acp:{text}"), "state": "silent", "pid": 41,
+            "agentPid": 42, "startedAt": 1, "standing": standing(text),
+        }],
+    }));
+    app.says("app.operator.runs", json!({"nextCursor": text, "names": names, "runs": [
+        run(text, &json!({"stage": "working", "startedAt": 1})),
+        run(&format!("{text}-2"), &json!({"stage": "queued", "threadId": "other"})),
+        run(&format!("{text}-3"), &json!({"status": "failed", "code": "AGENT_LOST", "startedAt": 1, "endedAt": 3001, "usage": {"inputTokens": 1500, "costUsd": 0.5}})),
+    ]}));
+    app.says("app.operator.sessions", json!({"names": names, "sessions": [{
+        "threadId": "draft:1", "runtime": "openclaw", "sessionKey": text, "open": true,
+        "page": "http://127.0.0.1:18789/chat?session=x", "createdAt": 1, "standing": standing(text),
+    }]}));
+    app.says("app.questions", json!({"questions": [{
+        "questionId": text, "threadId": "draft:1", "runId": text, "kind": "question", "text": text,
+        "options": [{"optionId": "a", "label": text}], "freeText": false, "state": "open", "askedAt": 0,
+        "threadName": text, "threadTitle": text,
+    }]}));
+}
+
+fn contains(page: &str, wanted: &[&str]) {
+    for words in wanted {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
+}
+
+#[tokio::test]
+async fn every_state_is_told_with_its_reasons() {
+    let (world, app) = World::scripted();
+    says(&app, "t");
+    let page = world.get("/operator").await.body;
+    contains(
+        &page,
+        &[
+            "2 running · 1 in line · 1 open question · version t",
+            "<summary>Why t</summary>",
+            "Evidence t",
+            "Next t",
+            "2 of 2 places taken · 1 of 3 in line",
+            "cannot be reached",
+            "last error ",
+            "process <span class=\"num\">41</span>, agent <span class=\"num\">42</span>",
+            "does not answer",
+            // A question is answered where it stands, and brings back here.
+            "data-rpc=\"app.answer\"",
+            "name=\"back\" value=\"/operator\"",
+            // A thread of another app has no page here.
+            "<span class=\"what\"><code>other</code></span>",
+            "<a class=\"what\" href=\"/threads/t\">t</a>",
+        ],
+    );
+    // What goes on can be cancelled, what has ended cannot.
+    assert_eq!(page.matches("data-rpc=\"app.operator.cancel\"").count(), 2);
+
+    let page = world.get("/operator/runs?which=failed").await.body;
+    contains(
+        &page,
+        &[
+            "1.5 k tokens read, $0.50",
+            "took 3.0 s",
+            "/operator/runs?which=failed&amp;before=t",
+        ],
+    );
+    let page = world.get("/operator/sessions").await.body;
+    contains(
+        &page,
+        &[
+            "<a href=\"http://127.0.0.1:18789/chat?session=x\" target=\"_blank\" rel=\"noreferrer\">Open in OpenClaw</a>",
+        ],
+    );
+    let asked: Vec<(String, Value)> = app
+        .asked()
+        .into_iter()
+        .filter(|(m, _)| m == "app.operator.runs")
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            (
+                "app.operator.runs".to_owned(),
+                json!({"which": "open", "limit": 20})
+            ),
+            ("app.operator.runs".to_owned(), json!({"which": "failed"})),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_cursor_goes_on_and_a_bad_one_is_refused_in_words() {
+    let (world, app) = World::scripted();
+    says(&app, "t");
+    world.get("/operator/runs?before=17").await;
+    let (_, params) = app
+        .asked()
+        .into_iter()
+        .find(|(m, _)| m == "app.operator.runs")
+        .unwrap();
+    assert_eq!(params, json!({"which": "all", "cursor": "17"}));
+    app.refuses(
+        "app.operator.runs",
+        Fault::invalid("`cursor` is not one that this server gave."),
+    );
+    let page = world.get("/operator/runs?before=x").await;
+    assert_eq!(page.status, 400);
+    contains(
+        &page.body,
+        &["<code>cursor</code> is not one that this server gave."],
+    );
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_without_script_too() {
+    let (world, app) = World::scripted();
+    app.says("app.operator.cancel", json!({"accepted": true}));
+    let answer = world
+        .form("method=app.operator.cancel&threadId=draft%3A1&runId=turn-1&back=%2Foperator")
+        .await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("location")),
+        (303, "/operator")
+    );
+    assert_eq!(
+        app.asked(),
+        [(
+            "app.operator.cancel".to_owned(),
+            json!({"threadId": "draft:1", "runId": "turn-1"})
+        )]
+    );
+}
+
+#[tokio::test]
+async fn to_another_account_there_is_no_operators_page() {
+    let (world, app) = World::scripted();
+    says(&app, "t");
+    let answer = crate::world::Answer::of(world.routes(Some("other")), browsing("/operator")).await;
+    assert_eq!((answer.status.as_u16(), app.asked()), (404, vec![]));
+    app.refuses(
+        "app.operator.status",
+        Fault::new(Code::ConnectFailed, "The bridge cannot be reached."),
+    );
+    let page = world.get("/operator").await;
+    contains(&page.body, &["The bridge cannot be reached."]);
+}
