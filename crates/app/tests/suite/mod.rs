@@ -4,6 +4,7 @@ mod downloads;
 mod events;
 mod files;
 mod lane;
+mod operator;
 mod places;
 mod receipts;
 mod records;

@@ -262,7 +262,10 @@ pub(super) fn of_runtime(state: &ProviderState, since: Option<Millis>) -> Standi
         (true, false) => format!("It takes {} more at once.", max.saturating_sub(state.active)),
     };
     Standing {
-        why: state.status.clone(),
+        why: match state.available {
+            true => format!("It can take work: {}.", state.status.trim_end_matches('.')),
+            false => state.status.clone(),
+        },
         since: since.unwrap_or(state.probed_at),
         evidence: "It was looked at just now; since when it stands so is as this process saw it."
             .into(),

@@ -251,7 +251,12 @@ fn a_runtime_says_how_much_it_takes() {
             "Turns for it are turned away until it can be reached. It is looked at again whenever somebody asks.",
         ]
     );
-    assert_eq!(of_runtime(&codex(), None).since, Millis(90));
+    let known = of_runtime(&codex(), None);
+    assert_eq!(
+        (known.why.as_str(), known.since),
+        ("It can take work: version 2.6.0.", Millis(90))
+    );
+    assert_eq!(of_runtime(&away, None).why, "version 2.6.0");
 }
 
 #[test]

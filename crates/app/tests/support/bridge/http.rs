@@ -141,6 +141,17 @@ fn plain(shared: &Shared, request: &rpc::Request) -> Result<Option<Value>, Fault
             shared.ring();
             json!(question)
         }
+        method::OPERATOR_RUNS => {
+            let line = |run: &RunId| {
+                let standing = json!({"why": "w", "since": 1, "evidence": "e", "seenAt": 2, "next": "n"});
+                json!({
+                    "runId": run, "threadId": inner.runs[run].thread, "runtime": "builtin", "sessionKey": "s",
+                    "status": "running", "stage": "working", "createdAt": 1, "standing": standing,
+                })
+            };
+            let runs: Vec<Value> = inner.order.iter().rev().map(line).collect();
+            json!({"runs": runs, "nextCursor": "7"})
+        }
         method::ROUTING_RESOLVE => resolved(params)?,
         method::DELETE => {
             let gone = params["sessionId"].as_str().unwrap_or_default();

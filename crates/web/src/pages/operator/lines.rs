@@ -22,10 +22,12 @@ pub(super) fn run(run: &RunLine, names: &Names, unfolded: bool) -> Markup {
     let facts = html! {
         (fact("Run", &id(run.run_id.as_str())))
         (fact("Session", &id(run.session_key.as_str())))
-        (fact("Accepted", &words::moment(run.created_at)))
         @if let Some(code) = run.code { (fact("Code", &html! { code { (code.as_str()) } })) }
-        (fact("Took", &took(run)))
-        (fact("Used", &words::used(run.usage.as_ref())))
+        @if !open {
+            (fact("Accepted", &words::moment(run.created_at)))
+            (fact("Took", &took(run)))
+        }
+        @if !open || run.usage.is_some() { (fact("Used", &words::used(run.usage.as_ref()))) }
     };
     html! {
         div.line #(format!("run-{}", run.run_id)) {
