@@ -33,7 +33,10 @@ async fn a_thread_of_this_app_knows_that_its_run_was_cancelled_here() {
         run_id: wait_for_run(&world, &thread).await,
     };
     let receipt = world.app.operator_cancel(params.clone()).await.unwrap();
-    assert_eq!((receipt.accepted, receipt.run_id), (true, Some(params.run_id)));
+    assert_eq!(
+        (receipt.accepted, receipt.run_id),
+        (true, Some(params.run_id))
+    );
     let after = world.settled(id(&thread)).await;
     assert_eq!(
         after.lifecycle_state.last_result_code,

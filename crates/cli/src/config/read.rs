@@ -315,10 +315,7 @@ impl Read {
             budgets: Budgets {
                 short: minutes("budgets.short_minutes", default.budgets.short),
                 long: minutes("budgets.long_minutes", default.budgets.long),
-                complex: minutes(
-                    "budgets.complex_minutes",
-                    default.budgets.complex,
-                ),
+                complex: minutes("budgets.complex_minutes", default.budgets.complex),
             },
             silence: Duration::from_secs(u64::from(silence) * 60),
         }

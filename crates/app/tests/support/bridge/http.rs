@@ -143,7 +143,8 @@ fn plain(shared: &Shared, request: &rpc::Request) -> Result<Option<Value>, Fault
         }
         method::OPERATOR_RUNS => {
             let line = |run: &RunId| {
-                let standing = json!({"why": "w", "since": 1, "evidence": "e", "seenAt": 2, "next": "n"});
+                let standing =
+                    json!({"why": "w", "since": 1, "evidence": "e", "seenAt": 2, "next": "n"});
                 json!({
                     "runId": run, "threadId": inner.runs[run].thread, "runtime": "builtin", "sessionKey": "s",
                     "status": "running", "stage": "working", "createdAt": 1, "standing": standing,
