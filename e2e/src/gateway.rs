@@ -83,6 +83,11 @@ impl Gateway {
         format!("ws://127.0.0.1:{}", self.port)
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> std::net::SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
+    }
+
     /// Where it speaks HTTP.
     pub fn http(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
@@ -181,6 +186,11 @@ impl Gateway {
     /// Asks it to end and waits for that; `false`: it had to be killed.
     pub async fn stop(&mut self) -> bool {
         self.signal(Signal::TERM);
+        self.gone().await
+    }
+
+    /// Waits until it has ended by itself; `false`: it had to be killed.
+    pub async fn gone(&mut self) -> bool {
         let begun = Instant::now();
         while begun.elapsed() < END {
             if !matches!(self.process.as_mut().map(Child::try_wait), Some(Ok(None))) {

@@ -14,4 +14,5 @@ pub mod postgres;
 pub mod procs;
 pub mod scripted_agent;
 pub mod scripted_model;
+pub mod tls;
 pub mod world;

@@ -261,7 +261,8 @@ pub enum Update {
     Usage(Usage),
 }
 
-/// A question as the runtime asks it. The id is the runtime's and survives restarts.
+/// A question as the runtime asks it. The id is the runtime's and survives restarts; asking it again
+/// changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
     /// Its id.

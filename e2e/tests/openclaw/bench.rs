@@ -30,9 +30,26 @@ pub(crate) struct Outcome {
     pub(crate) files: Vec<String>,
 }
 
+impl Outcome {
+    /// An end without anything.
+    pub(crate) fn of(status: &str) -> Self {
+        Self {
+            status: status.into(),
+            code: None,
+            text: None,
+            files: vec![],
+        }
+    }
+}
+
 impl Bench {
     /// A gateway of its own. `None`: it is not installed, which was said.
     pub(crate) async fn start(config: Value) -> Option<Self> {
+        Self::start_with(config, &[]).await
+    }
+
+    /// The same, with variables for the bridge.
+    pub(crate) async fn start_with(config: Value, variables: &[(&str, &str)]) -> Option<Self> {
         let model = Model::start().await;
         let mut settings = json!({"plugins": {"entries": {"openclaw-multi-session-plugins": {"config": {
             "binary": world::binary(),
@@ -44,7 +61,7 @@ impl Bench {
             config: settings,
         };
         let gateway = Gateway::start(&options).await?;
-        let world = bridge(&gateway).await;
+        let world = bridge(&gateway, variables).await;
         Some(Self {
             gateway,
             model,
@@ -92,18 +109,49 @@ impl Bench {
         prompts.iter().filter(|p| p.contains(words)).count()
     }
 
+    /// Waits until the gateway has accepted the thread's run.
+    pub(crate) async fn accepted(&self, thread: &str) {
+        let begun = Instant::now();
+        loop {
+            let events = self.world.events(thread).await;
+            if events
+                .iter()
+                .any(|e| e["update"]["event"] == json!("started"))
+            {
+                return;
+            }
+            assert!(begun.elapsed() < TURN, "{events:#?}\n{}", self.world.log());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Asks a thread's run to stop.
+    pub(crate) async fn stop(&self, thread: &str) {
+        let params = json!({"appThreadKey": thread});
+        let receipt = self.world.rpc("xworkmate.tasks.cancel", params).await;
+        assert_eq!(receipt["result"]["accepted"], json!(true), "{receipt:#}");
+    }
+
     pub(crate) async fn status(&self, thread: &str) -> Value {
         let params = json!({"appThreadKey": thread});
         self.world.rpc("xworkmate.tasks.get", params).await["result"].clone()
     }
 }
 
-/// A bridge to this gateway.
-pub(crate) async fn bridge(gateway: &Gateway) -> World {
+/// A bridge that is told of this gateway.
+pub(crate) async fn world(gateway: &Gateway, variables: &[(&str, &str)]) -> World {
     let mut world = World::new();
     world.set("THREADLINE_OPENCLAW_URL", &gateway.url());
     world.set("THREADLINE_OPENCLAW_TOKEN", gateway.token());
-    let world = world.running().await;
+    for (name, value) in variables {
+        world.set(name, value);
+    }
+    world.running().await
+}
+
+/// The same, once the gateway has let it in.
+pub(crate) async fn bridge(gateway: &Gateway, variables: &[(&str, &str)]) -> World {
+    let world = world(gateway, variables).await;
     // A gateway that has just started is slow to greet.
     let begun = Instant::now();
     loop {

@@ -5,6 +5,10 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod afar;
+mod asks;
 mod bench;
+mod places;
 mod restarts;
+mod stops;
 mod turns;

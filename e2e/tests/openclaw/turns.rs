@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -25,6 +26,7 @@ async fn each_turn_ends_truthfully() {
         stopped(&bench),
         files(&bench),
         sent_twice(&bench),
+        attached(&bench),
     );
     tokio::join!(hostile_keys(&bench), five_at_once(&bench));
     // Nothing that the model was asked is still open: a stop reached it.
@@ -82,19 +84,8 @@ async fn stopped(bench: &Bench) {
         .send(thread, "[[sleep 15000]] [[say never said]]")
         .await;
     bench.model_hears("never said").await;
-    let params = json!({"appThreadKey": thread});
-    let receipt = bench.world.rpc("xworkmate.tasks.cancel", params).await;
-    assert_eq!(receipt["result"]["accepted"], json!(true), "{receipt:#}");
-    let ended = bench.ended(thread).await;
-    assert_eq!(
-        ended,
-        Outcome {
-            status: "cancelled".into(),
-            code: None,
-            text: None,
-            files: vec![],
-        }
-    );
+    bench.stop(thread).await;
+    assert_eq!(bench.ended(thread).await, Outcome::of("cancelled"));
     // The session is free again. (What the model makes of the two messages that it now sees is its own.)
     let next = bench.run(thread, "[[say after the stop]]").await;
     assert_eq!(next.status, "completed");
@@ -119,6 +110,36 @@ async fn files(bench: &Bench) {
     assert_eq!(answer.bytes().await.unwrap(), "one");
     let next = bench.run(thread, "[[say nothing new]]").await;
     assert_eq!(next, completed("nothing new", &[]));
+}
+
+/// A text that comes with the task reaches the model; a file that the gateway would not take is refused.
+async fn attached(bench: &Bench) {
+    let with = |thread: &str, name: &str, content: &[u8]| {
+        let mut turn = turn(thread, "[[say read it]]");
+        let content = base64::engine::general_purpose::STANDARD.encode(content);
+        turn["inlineAttachments"] = json!([{"name": name, "content": content}]);
+        turn
+    };
+    let text = with("draft:attached", "note.txt", b"the words 4711");
+    let sent = bench.world.rpc("session.start", text).await;
+    assert!(sent["result"]["runId"].is_string(), "{sent:#}");
+    let ended = bench
+        .world
+        .ended_within("draft:attached", super::bench::TURN)
+        .await;
+    assert_eq!(outcome(&ended), completed("read it", &[]));
+    let requests = bench.model.seen.requests();
+    let read = |r: &&Value| r.to_string().contains("the words 4711");
+    assert_eq!(requests.iter().filter(read).count(), 1);
+    // What the model read and wrote is told.
+    let used = &ended["usage"];
+    assert!(used["inputTokens"].as_u64() > Some(1000), "{ended:#}");
+    assert!(used["outputTokens"].as_u64() > Some(0), "{ended:#}");
+
+    let bytes = with("draft:bytes", "data.bin", &[0, 159, 146, 150]);
+    bench.world.rpc("session.start", bytes).await;
+    let refused = bench.ended("draft:bytes").await;
+    assert_eq!(refused.code.as_deref(), Some("ATTACHMENT_INVALID"));
 }
 
 /// The same request twice is one run, and the model hears it once.
@@ -189,7 +210,7 @@ async fn two_bridges_share_a_gateway_that_keeps_its_workspace_elsewhere() {
     let Some(bench) = Bench::start(config).await else {
         return;
     };
-    let other = super::bench::bridge(&bench.gateway).await;
+    let other = super::bench::bridge(&bench.gateway, &[]).await;
     let send = |prompt: &'static str| other.rpc("session.start", turn("draft:theirs", prompt));
     let (ours, theirs) = tokio::join!(
         bench.run(

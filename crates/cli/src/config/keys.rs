@@ -42,7 +42,7 @@ const fn secret(name: &'static str, env: &'static [&'static str], about: &'stati
 pub(crate) const PREFIX: &str = "THREADLINE_";
 
 /// Every setting, in the order of the documentation.
-pub(crate) const KEYS: [Key; 39] = [
+pub(crate) const KEYS: [Key; 40] = [
     key("data", &["THREADLINE_DATA"], "the data folder"),
     key(
         "workspaces",
@@ -145,9 +145,14 @@ pub(crate) const KEYS: [Key; 39] = [
         "its token (`gateway.auth.token` in openclaw.json)",
     ),
     own(
+        "openclaw.ca",
+        &["THREADLINE_OPENCLAW_CA"],
+        "a PEM file with the authorities to believe behind its wss:// address, instead of the public ones",
+    ),
+    own(
         "openclaw.admin",
         &["THREADLINE_OPENCLAW_ADMIN"],
-        "whether to ask it for administrator's rights, which only an earlier plugin needs",
+        "whether to ask it for administrator's rights: to be asked for leave when agents run commands; an earlier plugin needs it too",
     ),
     key(
         "lanes.openclaw.max_active",

@@ -76,6 +76,7 @@ lanes.builtin.max_active  5                                                     
 lanes.builtin.max_queued  20                                                            default
 openclaw.url              (not set)                                                     default
 openclaw.token            (not set)                                                     default
+openclaw.ca               (not set)                                                     default
 openclaw.admin            false                                                         default
 lanes.openclaw.max_active 5                                                             default
 lanes.openclaw.max_queued 20                                                            default

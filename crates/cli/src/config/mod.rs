@@ -132,6 +132,8 @@ pub(crate) struct OpenClaw {
     pub(crate) url: String,
     /// Its token.
     pub(crate) token: Option<Secret>,
+    /// The authorities to believe.
+    pub(crate) ca: Option<PathBuf>,
     /// Ask for administrator's rights.
     pub(crate) admin: bool,
     /// Turns at once.

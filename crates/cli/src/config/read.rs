@@ -164,7 +164,7 @@ impl Read {
             max_active: self.whole("lanes.builtin.max_active", 5, 1..=1000),
             max_queued: self.whole("lanes.builtin.max_queued", 20, 0..=100_000),
         };
-        let openclaw = self.openclaw();
+        let openclaw = self.openclaw(home);
         let hosts = self.hosts(places, &data);
         let rules = self.rules();
         let keep = self.keep();
@@ -356,9 +356,11 @@ impl Read {
         })
     }
 
-    fn openclaw(&mut self) -> Option<OpenClaw> {
+    fn openclaw(&mut self, home: Option<&Path>) -> Option<OpenClaw> {
         let url = self.maybe("openclaw.url", gateway_url);
         let token = self.maybe("openclaw.token", secret).map(Secret);
+        let ca = self.said("openclaw.ca", |v, base| v.path(base, home));
+        self.show("openclaw.ca", ca.as_ref().map(|p| p.display().to_string()));
         let admin = self.or("openclaw.admin", false, |v, _| v.truth(), bool::to_string);
         let max_active = self.whole("lanes.openclaw.max_active", 5, 1..=1000);
         let max_queued = self.whole("lanes.openclaw.max_queued", 20, 0..=100_000);
@@ -369,6 +371,7 @@ impl Read {
         Some(OpenClaw {
             url: url?,
             token,
+            ca,
             admin,
             max_active,
             max_queued,

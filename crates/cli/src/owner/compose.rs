@@ -357,6 +357,7 @@ fn openclaw(config: &Config, places: &Places) -> Result<Option<OpenClaw>, Fault>
     let openclaw = OpenClaw::new(OpenClawConfig {
         url: set.url.clone(),
         token: set.token.as_ref().map(|token| token.expose().to_owned()),
+        ca: set.ca.clone(),
         admin: set.admin,
         folder: places.openclaw(),
         lane: LaneSize {

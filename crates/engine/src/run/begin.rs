@@ -5,6 +5,7 @@ use std::time::Duration;
 use threadline_contract::{Fault, Millis, RunStatus, UpdateKind, context};
 use threadline_runtimes::{Places, Registry};
 use threadline_store::RunChange;
+use tracing::debug;
 
 use super::{
     drive::{Driver, Halt},
@@ -117,9 +118,10 @@ impl Driver<'_> {
             return self.never_began().await;
         }
         let places = self.places().await?;
-        if let Err(fault) = self.runtime.start(&self.plan, &places).await {
+        if let Err(fault) = self.begin(&places).await? {
             // The request may have got through although its answer did not: the registry knows.
             return match self.runtime.ask_registry(&self.plan.run_ref()).await? {
+                Registry::NoRecord if self.cancel_requested() => self.never_began().await,
                 Registry::NoRecord => {
                     self.never_ran(RunStatus::Failed, Some(fault.code), &fault.message)
                         .await
@@ -128,6 +130,25 @@ impl Driver<'_> {
             };
         }
         self.started(&places).await
+    }
+
+    /// Has the runtime begin. A stop is handed to it meanwhile: only it knows what was sent.
+    async fn begin(&mut self, places: &Places) -> Result<Result<(), Fault>, Halt> {
+        let (runtime, plan) = (self.runtime.clone(), self.plan.clone());
+        let run = plan.run_ref();
+        let mut starting = runtime.start(&plan, places);
+        loop {
+            tokio::select! {
+                begun = &mut starting => return Ok(begun),
+                () = self.next_control() => self.reload().await?,
+            }
+            // What has begun is asked to stop where it is followed.
+            if self.cancel_requested()
+                && let Err(fault) = runtime.cancel(&run).await
+            {
+                debug!(code = %fault.code, "Run {} cannot be stopped while it begins: {}", run.run, fault.message);
+            }
+        }
     }
 
     async fn started(&mut self, places: &Places) -> Result<(), Halt> {

@@ -146,6 +146,11 @@ impl Driver<'_> {
     async fn question(&mut self, frame: Frame) -> Result<(), Halt> {
         match frame.update {
             Update::Asked(ask) => {
+                // A runtime that was left and found again asks what it asked before.
+                let known = self.engine.store().questions_of_run(self.id()).await?;
+                if known.iter().any(|q| q.question_id == ask.id) {
+                    return Ok(());
+                }
                 let question = update::question(&ask, &self.run.thread, &self.run.id);
                 let mut asked = self.update(
                     threadline_contract::UpdateKind::Task,

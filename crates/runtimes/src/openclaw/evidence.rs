@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use threadline_contract::Code;
+use threadline_contract::{Code, Usage};
 
-use super::story::sentence;
+use super::story::{sentence, texts};
 use crate::{End, EndStatus};
 
 /// A gateway that has been answering us for so long has taken up every turn that it will take up. On a
@@ -57,6 +57,24 @@ pub(super) struct History {
     session_info: Option<Info>,
     #[serde(default)]
     in_flight_run: Option<InFlight>,
+    #[serde(default)]
+    pending_inputs: PendingInputs,
+}
+
+/// What the gateway accepted and has not put into the transcript.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct PendingInputs {
+    #[serde(default)]
+    items: Vec<PendingInput>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingInput {
+    #[serde(default)]
+    run_id: Option<String>,
+    #[serde(default)]
+    state: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -74,8 +92,32 @@ struct Row {
     idempotency_key: Option<String>,
     #[serde(default)]
     provenance: Option<Provenance>,
+    #[serde(default)]
+    usage: Option<RowUsage>,
     #[serde(default, rename = "__openclaw")]
     own: Own,
+}
+
+/// What the model said about one answer.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RowUsage {
+    #[serde(default)]
+    input: u64,
+    #[serde(default)]
+    output: u64,
+    #[serde(default)]
+    cache_read: u64,
+    #[serde(default)]
+    cache_write: u64,
+    #[serde(default)]
+    cost: Option<Cost>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Cost {
+    #[serde(default)]
+    total: f64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -163,6 +205,9 @@ pub(super) enum Ruling {
     Ended(End, Option<i64>),
     /// Nobody can tell yet: the gateway may still take it up.
     Unclear,
+    /// The gateway accepted it, and gave it back before it worked on it, because it was stopping. It
+    /// wants such a turn anew, under another name.
+    GivenBack,
     /// The gateway never had it.
     NoRecord,
 }
@@ -214,16 +259,7 @@ impl Row {
         tool == Some(RECOVERY)
     }
     fn text(&self) -> Option<String> {
-        let text = match &self.content {
-            Value::String(text) => text.clone(),
-            Value::Array(blocks) => {
-                let texts = blocks.iter().filter(|b| b["type"] == "text");
-                let texts: Vec<&str> = texts.filter_map(|b| b["text"].as_str()).collect();
-                texts.join("\n\n")
-            }
-            _ => String::new(),
-        };
-        (!text.trim().is_empty()).then_some(text)
+        texts(&self.content)
     }
 }
 
@@ -279,6 +315,33 @@ impl History {
             .collect()
     }
 
+    /// What the run's model calls used, when all of them are in view.
+    pub(super) fn usage(&self, run: &str) -> Option<Usage> {
+        self.user_row(run)?;
+        let of_run = self.messages.iter().filter(|row| row.is_of(run));
+        let mut told = of_run.filter_map(|row| row.usage.as_ref()).peekable();
+        told.peek()?;
+        let (mut read, mut written, mut cost) = (0, 0, 0.0);
+        for usage in told {
+            read += usage.input + usage.cache_read + usage.cache_write;
+            written += usage.output;
+            cost += usage.cost.as_ref().map_or(0.0, |cost| cost.total);
+        }
+        Some(Usage {
+            input_tokens: Some(read),
+            output_tokens: Some(written),
+            // A model without a price is not told to be free.
+            cost_usd: (cost > 0.0).then_some(cost),
+        })
+    }
+
+    /// The gateway accepted the run, and stopped before it put it into the transcript.
+    fn is_given_back(&self, run: &str) -> bool {
+        let mut inputs = self.pending_inputs.items.iter();
+        self.user_row(run).is_none()
+            && inputs.any(|i| i.run_id.as_deref() == Some(run) && i.state == "interrupted")
+    }
+
     fn is_active(&self, run: &str) -> bool {
         let listed = self
             .session_info
@@ -292,9 +355,10 @@ impl History {
         self.in_flight_run.is_some() || self.session_info.as_ref().is_some_and(|i| i.has_active_run)
     }
 
-    fn says_running(&self) -> bool {
-        let status = self.session_info.as_ref().and_then(|i| i.status.as_deref());
-        status == Some("running")
+    /// How the session says that it stands.
+    fn says(&self, status: &str) -> bool {
+        let said = self.session_info.as_ref().and_then(|i| i.status.as_deref());
+        said == Some(status)
     }
 }
 
@@ -319,9 +383,13 @@ pub(super) fn rule(seen: &Evidence<'_>) -> Ruling {
             "completed" | "succeeded" => {
                 return Ruling::Ended(completed(seen.history.answer(run)), task.ended_at);
             }
+            // It was not broken off but ended, so the gateway does not take it up by itself.
+            "failed" if !seen.same_boot && seen.history.is_given_back(run) => {
+                return Ruling::GivenBack;
+            }
             "failed" | "timed_out" => return Ruling::Ended(failed(why), task.ended_at),
-            // The gateway cancels the tasks of a process that is gone; that is nobody's stop.
-            "cancelled" if seen.same_boot || seen.cancel_asked => {
+            // The gateway cancels the tasks of a process that is gone, and may take them up afterwards.
+            "cancelled" if seen.same_boot || seen.history.says("killed") => {
                 return Ruling::Ended(cancelled(), task.ended_at);
             }
             "queued" | "running" if seen.same_boot => return Ruling::Running,
@@ -337,14 +405,17 @@ pub(super) fn rule(seen: &Evidence<'_>) -> Ruling {
     if seen.same_boot || seen.history.is_busy() {
         return Ruling::Unclear;
     }
-    let resumed_by = match seen.history.says_running() {
+    let resumed_by = match seen.history.says("running") {
         true => SURELY_RESUMED_BY,
         false => RESUMED_BY,
     };
     if seen.heard.max(seen.uptime / LONG_UP) < resumed_by {
         return Ruling::Unclear;
     }
-    Ruling::Ended(lost(), None)
+    match seen.cancel_asked {
+        true => Ruling::Ended(cancelled(), None),
+        false => Ruling::Ended(lost(), None),
+    }
 }
 
 fn completed(text: Option<String>) -> End {
@@ -358,7 +429,7 @@ fn completed(text: Option<String>) -> End {
     }
 }
 
-fn cancelled() -> End {
+pub(super) fn cancelled() -> End {
     End {
         status: EndStatus::Cancelled,
         ..completed(None)

@@ -196,9 +196,82 @@ fn a_turn_that_nobody_takes_up_is_lost_and_not_before_that_is_sure() {
         ..Info::default()
     });
     assert_eq!(rule(&seen), Ruling::Unclear);
-    // It was asked to stop, so the stop is what it got.
+}
+
+#[test]
+fn a_stop_that_was_asked_for_counts_when_nothing_can_go_on_any_more() {
+    let mut seen = nothing();
+    seen.same_boot = false;
     seen.cancel_asked = true;
+    seen.tasks = tasks("cancelled", "Task execution process exited before restart.");
+    seen.history = history(json!([user(RUN)]));
+    (seen.heard, seen.uptime) = (Duration::from_secs(2), Duration::from_secs(20));
+    // The gateway may still take it up, and then it must be stopped there.
+    assert_eq!(rule(&seen), Ruling::Unclear);
+    seen.heard = Duration::from_secs(61);
+    assert_eq!(rule(&seen), Ruling::Ended(cancelled(), None));
+    // It was stopped before the gateway went.
+    seen.heard = Duration::from_secs(2);
+    seen.history.session_info = Some(Info {
+        status: Some("killed".into()),
+        ..Info::default()
+    });
     assert_eq!(rule(&seen), Ruling::Ended(cancelled(), Some(7)));
+}
+
+#[test]
+fn a_turn_that_a_stopping_gateway_gave_back_was_never_worked_on() {
+    let given_back = json!({"messages": [], "pendingInputs": {"total": 1, "items": [
+        {"id": "p", "state": "interrupted", "runId": RUN}]}});
+    let mut seen = nothing();
+    seen.same_boot = false;
+    seen.tasks = tasks("failed", "Gateway is draining; new tasks are not accepted");
+    seen.history = serde_json::from_value(given_back).unwrap();
+    assert_eq!(rule(&seen), Ruling::GivenBack);
+    // A turn that is in the transcript was worked on.
+    seen.history.messages = history(json!([user(RUN)])).messages;
+    let failed = End::failed(
+        Code::ExecutionFailed,
+        "Gateway is draining; new tasks are not accepted",
+    );
+    assert_eq!(rule(&seen), Ruling::Ended(failed, Some(7)));
+    // One that was broken off may be taken up by the gateway itself.
+    seen.history.messages.clear();
+    seen.tasks = tasks("cancelled", "Task execution process exited before restart.");
+    seen.heard = Duration::from_secs(2);
+    seen.uptime = Duration::from_secs(20);
+    assert_eq!(rule(&seen), Ruling::Unclear);
+}
+
+#[test]
+fn what_was_used_is_told_when_all_of_it_is_in_view() {
+    let used = |mut row: Value, input: u64, output: u64| {
+        row["usage"] = json!({"input": input, "output": output, "cacheRead": 5, "cacheWrite": 1,
+                              "totalTokens": 9, "cost": {"input": 0, "total": 0.25}});
+        row
+    };
+    let rows = json!([
+        used(says("before", "x", "stop"), 1000, 1000),
+        user(RUN),
+        used(says(RUN, "I will", "toolUse"), 100, 10),
+        used(says(RUN, "done", "stop"), 200, 20),
+    ]);
+    assert_eq!(
+        history(rows.clone()).usage(RUN),
+        Some(Usage {
+            input_tokens: Some(312),
+            output_tokens: Some(30),
+            cost_usd: Some(0.5),
+        })
+    );
+    // Rows before these may be missing.
+    let mut cut = rows.as_array().unwrap().clone();
+    cut.drain(..2);
+    assert_eq!(history(Value::Array(cut)).usage(RUN), None);
+    assert_eq!(
+        history(json!([user(RUN), says(RUN, "x", "stop")])).usage(RUN),
+        None
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use threadline_contract::{Fault, plugin::PREPARE};
 
 use super::{
     files::NO_PLUGIN,
-    gateway::{CallError, Conn, Gateway, GatewayConfig},
+    gateway::{CallError, Conn, Gateway, GatewayConfig, trust},
 };
 
 /// How long it may take to connect, and each question after that.
@@ -70,12 +70,14 @@ impl Finding {
 pub async fn examine(
     url: &str,
     token: Option<&str>,
+    ca: Option<&Path>,
     folder: &Path,
     version: &str,
 ) -> Result<Vec<Finding>, Fault> {
     let gateway = Gateway::connect(GatewayConfig {
         url: url.to_owned(),
         token: token.map(str::to_owned),
+        tls: ca.map(trust).transpose()?,
         identity: folder.join("device.json"),
         // As an administrator one would not see what others may not do.
         admin: false,

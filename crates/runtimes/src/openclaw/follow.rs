@@ -6,16 +6,17 @@ use std::{
 };
 
 use serde_json::value::RawValue;
-use threadline_contract::{Code, Fault, Millis};
+use threadline_contract::{Code, Fault, Millis, Usage};
 use tokio::{
     sync::{Notify, mpsc},
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use tracing::Instrument as _;
 
 use super::{
-    evidence::{Ruling, lost},
+    answer,
+    evidence::{Ruling, cancelled, lost},
     gateway::{CallError, Conn, Listener},
     notes::Note,
     story::{LastState, LastWord, Story},
@@ -33,6 +34,10 @@ const CONFIRM: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(1);
 /// How long a case may stay unclear on a gateway that did not restart.
 const UNCLEAR: Duration = Duration::from_secs(120);
+/// How long the transcript may take to tell what a run used.
+const USED: Duration = Duration::from_secs(2);
+/// How long a gateway that is stopping is only listened to.
+const STOPPING: Duration = Duration::from_secs(5);
 /// How long a gateway that is away is waited for before the reader is told to ask again.
 const AWAY: Duration = Duration::from_secs(300);
 
@@ -127,7 +132,10 @@ impl Follower {
                 () = self.to.closed() => return,
             };
             let stop = match conn {
-                Ok(conn) => self.on(&conn, std::mem::take(&mut first)).await,
+                Ok(conn) => match self.on(&conn, std::mem::take(&mut first)).await {
+                    Stop::Broken(error) if error.is_stopping() => self.last_words(&conn).await,
+                    stop => stop,
+                },
                 Err(error) => Stop::Later(super::turn::unreachable(error)),
             };
             match stop {
@@ -175,8 +183,17 @@ impl Follower {
             match ruling {
                 Ruling::Running => {
                     self.note.boot = conn.boot().to_owned();
+                    if self.is_stop_asked().await? {
+                        self.turns.abort(conn, &self.note).await?;
+                    }
+                    let asks = answer::open(conn, &self.note.name).await?;
+                    self.ear.story().asks(asks);
+                    self.tell().await?;
                     return Ok(());
                 }
+                Ruling::GivenBack => self.send(conn, true).await?,
+                // It was to be sent anew, and we died before it was.
+                Ruling::NoRecord if self.note.anew > 0 => self.send(conn, false).await?,
                 Ruling::Renamed(name) => {
                     tracing::info!(run.id = %self.note.run, "The gateway took run {} up as {name}", self.note.run);
                     self.note.name = name;
@@ -184,10 +201,13 @@ impl Follower {
                     self.turns.gateway.listen(&self.note.name, &self.ear);
                     self.write().await?;
                 }
-                Ruling::Ended(end, at) => return Err(self.end(end, at).await),
+                Ruling::Ended(end, at) => {
+                    let used = history.usage(&self.note.name);
+                    return Err(self.end(end, at, used).await);
+                }
                 Ruling::NoRecord => return Err(Stop::Later(super::turn::no_record())),
                 Ruling::Unclear if self.same_boot(conn) && since.elapsed() > UNCLEAR => {
-                    return Err(self.end(lost(), None).await);
+                    return Err(self.end(lost(), None, None).await);
                 }
                 Ruling::Unclear => {
                     self.tell().await?;
@@ -201,6 +221,75 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// Sends the turn once more, to a gateway that surely never worked on it.
+    async fn send(&mut self, conn: &Arc<Conn>, anew: bool) -> Result<(), Stop> {
+        if self.is_stop_asked().await? {
+            return Err(self.end(cancelled(), None, None).await);
+        }
+        let Some(plan) = self.note.plan.clone() else {
+            return Err(self.end(lost(), None, None).await);
+        };
+        let note = self.note.clone();
+        self.note = match anew {
+            true => note.sent_anew(conn.boot()),
+            false => Note {
+                boot: conn.boot().to_owned(),
+                ..note
+            },
+        };
+        tracing::info!(run.id = %self.note.run, "The gateway gave run {} back, and gets it as {}", self.note.run, self.note.name);
+        self.turns.gateway.listen(&self.note.name, &self.ear);
+        let sent = self.turns.hand_over(conn, &plan, self.note.clone()).await;
+        match sent.map_err(Stop::Later)? {
+            Err(error) if error.is_final() => {
+                let end = End::failed(
+                    Code::ExecutionFailed,
+                    format!("The OpenClaw gateway refused the turn: {error}."),
+                );
+                Err(self.end(end, None, None).await)
+            }
+            sent => Ok(sent?),
+        }
+    }
+
+    async fn is_stop_asked(&self) -> Result<bool, Stop> {
+        let kept = self.turns.notes.read(&self.note.run_ref()).await;
+        let kept = kept.map_err(Stop::Later)?;
+        Ok(kept.is_some_and(|note| note.cancel_asked))
+    }
+
+    /// Hears a gateway that is stopping: it answers no questions, but tells its runs' events to the end.
+    async fn last_words(&mut self, conn: &Arc<Conn>) -> Stop {
+        let until = Instant::now() + STOPPING;
+        loop {
+            if let Err(stop) = self.tell().await {
+                return stop;
+            }
+            let word = {
+                let story = self.ear.story();
+                // An error without a beginning: it only does not take the run any more.
+                let told = |w: &&LastWord| w.state != LastState::Error || story.began();
+                story.last_word().filter(told).cloned()
+            };
+            if let Some(word) = word {
+                return self.end(said(&word), None, None).await;
+            }
+            tokio::select! {
+                () = self.ear.bell.notified() => {}
+                () = conn.gone() => return Stop::Broken(CallError::Offline("the gateway stopped".into())),
+                // Perhaps it thought better of stopping.
+                () = sleep_until(until) => return Stop::Broken(CallError::Slow("a stop".into())),
+                () = self.to.closed() => return Stop::Done,
+            }
+        }
+    }
+
+    /// What the run used, by the transcript. Nothing waits long for it.
+    async fn used(&self, conn: &Conn) -> Option<Usage> {
+        let history = timeout(USED, self.turns.history(conn, &self.note)).await;
+        history.ok()?.ok()?.usage(&self.note.name)
     }
 
     fn same_boot(&self, conn: &Conn) -> bool {
@@ -220,7 +309,13 @@ impl Follower {
                 answer = &mut waiting => {
                     let answer = answer?;
                     if let Some(end) = answer.end() {
-                        return Err(self.end(end, answer.ended_at).await);
+                        // A gateway that is stopping ends what it did not begin. It is asked again, by
+                        // which it tells.
+                        if end.status == EndStatus::Failed && !self.ear.story().began() {
+                            return Ok(());
+                        }
+                        let used = self.used(conn).await;
+                        return Err(self.end(end, answer.ended_at, used).await);
                     }
                     if !std::mem::take(&mut heard) {
                         return Ok(());
@@ -238,7 +333,7 @@ impl Follower {
                     // It did not confirm in time; its own event is its word too.
                     let word = self.ear.story().last_word().cloned();
                     if let Some(word) = word {
-                        return Err(self.end(said(&word), None).await);
+                        return Err(self.end(said(&word), None, None).await);
                     }
                     confirm = None;
                 }
@@ -263,7 +358,7 @@ impl Follower {
     }
 
     /// Tells the end, after it is noted.
-    async fn end(&mut self, mut end: End, at: Option<i64>) -> Stop {
+    async fn end(&mut self, mut end: End, at: Option<i64>, used: Option<Usage>) -> Stop {
         {
             let mut story = self.ear.story();
             match end.status {
@@ -276,13 +371,14 @@ impl Follower {
             {
                 end.code = Some(Code::ModelFailed);
             }
-            end.usage = end.usage.or_else(|| story.usage());
+            end.usage = used.or_else(|| story.usage());
             end.wrote = story.wrote().to_vec();
         }
         if let Err(stop) = self.tell().await {
             return stop;
         }
         self.note.end = Some(end.clone());
+        self.note.plan = None;
         self.note.ended_at = at;
         self.note.heard_at = Some(Millis::now());
         if let Err(stop) = self.write().await {
@@ -294,12 +390,7 @@ impl Follower {
 
     /// Notes what is known; what somebody else noted meanwhile stays.
     async fn write(&mut self) -> Result<(), Stop> {
-        let run = crate::RunRef {
-            session: self.note.session.clone(),
-            run: self.note.run.clone(),
-        };
-        let kept = self.turns.notes.read(&run).await.map_err(Stop::Later)?;
-        self.note.cancel_asked |= kept.is_some_and(|n| n.cancel_asked);
+        self.note.cancel_asked |= self.is_stop_asked().await?;
         self.turns
             .notes
             .write(&self.note)
@@ -320,7 +411,7 @@ fn said(word: &LastWord) -> End {
         status,
         code: (status == EndStatus::Failed).then_some(Code::ExecutionFailed),
         message: message.filter(|_| status == EndStatus::Failed),
-        text: None,
+        text: word.text.clone(),
         usage: None,
         wrote: vec![],
     }

@@ -4,6 +4,9 @@
 //! plugin keeps the files of runs apart. What is remembered here is that a run was sent, and to which
 //! start of the gateway, so that no turn is ever executed twice.
 
+mod answer;
+mod asks;
+mod attachments;
 mod evidence;
 mod examine;
 mod files;
@@ -13,6 +16,7 @@ mod notes;
 mod page;
 mod read;
 mod route;
+mod stops;
 mod story;
 mod turn;
 
@@ -29,14 +33,17 @@ use serde_json::{Value, json};
 use threadline_contract::{
     AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey, plugin::PREPARE,
 };
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 pub use self::examine::{Finding, Standing, examine};
 use self::{
+    answer::Answers,
     evidence::Ruling,
     files::Files,
     gateway::{Gateway, GatewayConfig, Link},
     notes::Notes,
+    stops::Stops,
     turn::Turns,
 };
 use crate::{
@@ -54,7 +61,10 @@ pub struct OpenClawConfig {
     pub url: String,
     /// Its token.
     pub token: Option<String>,
-    /// Ask for administrator's rights. Only an earlier plugin needs them.
+    /// A PEM file with the authorities to believe behind `wss://`, instead of the public ones.
+    pub ca: Option<PathBuf>,
+    /// Ask for administrator's rights. An earlier plugin needs them, and so does whoever wants to be
+    /// asked for leave when an agent runs a command.
     pub admin: bool,
     /// Where this machine's identity and the notes about runs lie.
     pub folder: PathBuf,
@@ -69,6 +79,7 @@ pub struct OpenClaw {
     gateway: Gateway,
     turns: Turns,
     files: Files,
+    answers: Answers,
     lane: LaneSize,
     reported: Arc<AtomicU32>,
     _watch: AbortOnDropHandle<()>,
@@ -78,9 +89,11 @@ impl OpenClaw {
     /// Begins to connect. Must be called where tasks can be started, in a process that has installed a
     /// crypto provider.
     pub fn new(config: OpenClawConfig) -> Result<Self, Fault> {
+        let tls = config.ca.as_deref().map(gateway::trust).transpose()?;
         let gateway = Gateway::connect(GatewayConfig {
             url: config.url,
             token: config.token,
+            tls: tls.clone(),
             identity: config.folder.join("device.json"),
             admin: config.admin,
             version: config.version,
@@ -92,16 +105,33 @@ impl OpenClaw {
             turns: Turns {
                 gateway: gateway.clone(),
                 notes,
+                stops: Stops::default(),
             },
             files: Files {
                 gateway: gateway.clone(),
-                http: route::client()?,
+                http: route::client(tls)?,
             },
+            answers: Answers::default(),
             gateway,
             lane: config.lane,
             reported,
             _watch: AbortOnDropHandle::new(watch),
         })
+    }
+
+    /// Removes a session at the gateway, with its transcript and mapping, as far as we may: only an
+    /// administrator may. Its files on the gateway's host are its owner's to remove.
+    async fn remove_session(&self, session: &SessionKey) {
+        let removed: Result<Value, _> = match self.gateway.link() {
+            Link::Up(conn) if conn.has_scope("operator.admin") => {
+                let params = json!({"key": session});
+                conn.call("sessions.delete", params, turn::SMALL).await
+            }
+            _ => return,
+        };
+        if let Err(error) = removed {
+            tracing::warn!("The session {session} stays at the OpenClaw gateway: {error}");
+        }
     }
 
     /// Ends the connection. Runs go on at the gateway.
@@ -169,17 +199,25 @@ impl Runtime for OpenClaw {
 
     fn probe(&self) -> Pending<'_, Availability> {
         Box::pin(async move {
+            match self.gateway.link() {
+                // Somebody may have done what was asked for.
+                Link::Refused { again, .. } if again <= Instant::now() => self.gateway.try_again(),
+                _ => {}
+            }
             if matches!(self.gateway.link(), Link::New) {
                 let _ = self.gateway.wait_up(FIRST_LOOK, FIRST_LOOK).await;
             }
             let url = self.gateway.url();
             let (available, status) = match self.gateway.link() {
+                Link::Up(conn) if conn.hello().has(PREPARE) && conn.is_draining() => {
+                    (true, format!("OpenClaw at {url} is stopping; turns wait"))
+                }
                 Link::Up(conn) if conn.hello().has(PREPARE) => {
                     let version = &conn.hello().server.version;
                     (true, format!("OpenClaw {version} at {url}"))
                 }
                 Link::Up(_) => (false, files::NO_PLUGIN.to_owned()),
-                Link::Refused(instruction) => (false, instruction),
+                Link::Refused { instruction, .. } => (false, instruction),
                 // Turns wait for it, so it takes them.
                 Link::Down {
                     restarting: true, ..
@@ -217,8 +255,10 @@ impl Runtime for OpenClaw {
         session: &'a SessionKey,
         runs: &'a [RunId],
     ) -> Pending<'a, Result<(), Fault>> {
-        // The session and its files on the gateway are the gateway's: its owner removes them there.
-        Box::pin(self.turns.notes.forget(session, runs))
+        Box::pin(async move {
+            self.remove_session(session).await;
+            self.turns.notes.forget(session, runs).await
+        })
     }
 
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
@@ -276,9 +316,16 @@ impl Runtime for OpenClaw {
             }
             let conn = self.gateway.wait_up(turn::NEVER, turn::NEVER).await;
             let conn = conn.map_err(turn::unreachable)?;
+            if conn.is_draining() {
+                return Err(turn::stopping());
+            }
             let looked = self.turns.look(&conn, &note).await;
             Ok(match looked.map_err(turn::unsaid)?.0 {
-                Ruling::Running | Ruling::Renamed(_) | Ruling::Unclear => Registry::Running,
+                Ruling::Running | Ruling::Renamed(_) | Ruling::GivenBack | Ruling::Unclear => {
+                    Registry::Running
+                }
+                // It is about to be sent anew.
+                Ruling::NoRecord if note.anew > 0 => Registry::Running,
                 Ruling::Ended(end, _) => Registry::Ended(end),
                 Ruling::NoRecord => Registry::NoRecord,
             })
@@ -292,14 +339,13 @@ impl Runtime for OpenClaw {
     fn answer<'a>(
         &'a self,
         _run: &'a RunRef,
-        _question: &'a QuestionId,
-        _answer: Option<&'a str>,
+        question: &'a QuestionId,
+        answer: Option<&'a str>,
     ) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(async {
-            Err(Fault::new(
-                Code::QuestionNotFound,
-                "OpenClaw asks its questions in its own channels, not here.",
-            ))
+        Box::pin(async move {
+            let conn = self.gateway.wait_up(turn::NEVER, turn::NEVER).await;
+            let conn = conn.map_err(turn::unreachable)?;
+            self.answers.give(&conn, question, answer).await
         })
     }
 

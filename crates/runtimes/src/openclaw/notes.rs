@@ -8,7 +8,7 @@ use threadline_contract::{Code, Fault, Millis, RunId, SessionKey, scope::segment
 use threadline_files::{Access, Reason, Root, atomic};
 use tokio::task::spawn_blocking;
 
-use crate::{End, RunRef, local::storage_fault};
+use crate::{End, RunRef, TurnPlan, local::storage_fault};
 
 /// A note holds a final text at most.
 const MOST: u64 = 64 * 1024 * 1024;
@@ -24,6 +24,12 @@ pub(super) struct Note {
     pub(super) name: String,
     /// When it was sent.
     pub(super) sent_at: Millis,
+    /// What was sent, until it ends: a gateway that stopped before it worked on it gets it anew.
+    #[serde(default)]
+    pub(super) plan: Option<TurnPlan>,
+    /// How often it was sent anew, each time under another name.
+    #[serde(default)]
+    pub(super) anew: u32,
     /// The gateway refused it, so it never began.
     #[serde(default)]
     pub(super) refused: bool,
@@ -39,6 +45,42 @@ pub(super) struct Note {
     /// When we heard of it.
     #[serde(default)]
     pub(super) heard_at: Option<Millis>,
+}
+
+impl Note {
+    /// Of a turn that is about to be sent to this start of the gateway.
+    pub(super) fn new(plan: &TurnPlan, boot: &str) -> Self {
+        Self {
+            session: plan.session.clone(),
+            run: plan.run.clone(),
+            boot: boot.to_owned(),
+            name: plan.run.to_string(),
+            sent_at: Millis::now(),
+            plan: Some(plan.clone()),
+            anew: 0,
+            refused: false,
+            cancel_asked: false,
+            end: None,
+            ended_at: None,
+            heard_at: None,
+        }
+    }
+
+    /// The same turn, to be sent under another name: the gateway that had it gave it back, and takes
+    /// no name twice.
+    pub(super) fn sent_anew(mut self, boot: &str) -> Self {
+        self.anew += 1;
+        self.name = format!("{}.again-{}", self.run, self.anew);
+        self.boot = boot.to_owned();
+        self
+    }
+
+    pub(super) fn run_ref(&self) -> RunRef {
+        RunRef {
+            session: self.session.clone(),
+            run: self.run.clone(),
+        }
+    }
 }
 
 /// The notes of all runs.

@@ -1,6 +1,6 @@
 //! The plugin's HTTP route: whole files in one stream, as fast as they are taken.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use reqwest::{
     header::{CONTENT_RANGE, ETAG, HeaderMap, RANGE},
     redirect::Policy,
 };
+use rustls::ClientConfig;
 use threadline_contract::{Code, Fault};
 use tokio::time::timeout;
 
@@ -21,13 +22,15 @@ const CONNECT: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// What speaks HTTP to a gateway: with its own host alone, as the WebSocket does.
-pub(super) fn client() -> Result<Client, Fault> {
-    let client = Client::builder()
+pub(super) fn client(tls: Option<Arc<ClientConfig>>) -> Result<Client, Fault> {
+    let mut client = Client::builder()
         .no_proxy()
         .redirect(Policy::none())
-        .connect_timeout(CONNECT)
-        .build();
-    client.map_err(|e| Fault::new(Code::Internal, format!("HTTP cannot be spoken: {e}.")))
+        .connect_timeout(CONNECT);
+    if let Some(tls) = tls {
+        client = client.tls_backend_preconfigured(ClientConfig::clone(&tls));
+    }
+    client.build().map_err(|e| Fault::new(Code::Internal, format!("HTTP cannot be spoken: {e}.")))
 }
 
 /// Where a file is handed over, and the reference that opens it.

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use threadline_contract::{Step, StepState, Usage};
+use threadline_contract::{QuestionId, Step, StepState, Usage};
 
-use crate::Update;
+use super::asks::{Approval, Named, Prompt};
+use crate::{Ask, Update};
 
 /// Updates that may wait for the reader; text is merged and never dropped.
 const WAITING: usize = 4096;
@@ -30,6 +31,9 @@ pub(super) struct Story {
     wrote: Vec<String>,
     output_tokens: Option<u64>,
     last_failure: Option<String>,
+    began: bool,
+    /// What people are asked now.
+    asked: Vec<QuestionId>,
     last_word: Option<LastWord>,
     dropped: bool,
 }
@@ -46,7 +50,10 @@ pub(super) struct LastWord {
     pub(super) state: LastState,
     /// The gateway names the model or its provider as the cause.
     pub(super) of_model: bool,
+    /// Why it failed.
     pub(super) message: Option<String>,
+    /// What it answered.
+    pub(super) text: Option<String>,
 }
 
 /// How a terminal `chat` event ends a run.
@@ -77,6 +84,14 @@ struct ChatEvent {
     error_message: Option<String>,
     #[serde(default)]
     error_detail: Option<Value>,
+    #[serde(default)]
+    message: Value,
+}
+
+/// The end of a question, by the gateway's id.
+#[derive(Deserialize)]
+struct Resolved {
+    id: String,
 }
 
 impl Story {
@@ -102,6 +117,21 @@ impl Story {
                     self.chat(event);
                 }
             }
+            "question.requested" => {
+                if let Ok(prompt) = serde_json::from_str::<Prompt>(payload) {
+                    self.prompted(&prompt);
+                }
+            }
+            "exec.approval.requested" => {
+                if let Ok(approval) = serde_json::from_str::<Approval>(payload) {
+                    self.ask(approval.ask());
+                }
+            }
+            "question.resolved" | "exec.approval.resolved" => {
+                if let Ok(Resolved { id }) = serde_json::from_str(payload) {
+                    self.unask(|asked| asked.whole() == id);
+                }
+            }
             _ => {}
         }
         self.waiting.len() != before || !self.waiting.is_empty() || self.last_word.is_some()
@@ -123,7 +153,10 @@ impl Story {
                 }
             }
             "lifecycle" => match text("phase") {
-                Some("start") => self.attempt = self.parts.len(),
+                Some("start") => {
+                    self.began = true;
+                    self.attempt = self.parts.len();
+                }
                 // Only an attempt ended; the gateway may try again.
                 Some("finishing") => {
                     if let Some(error) = text("error") {
@@ -148,7 +181,42 @@ impl Story {
             state,
             of_model: event.error_detail.is_some(),
             message: event.error_message,
+            text: texts(&event.message["content"]).filter(|_| state == LastState::Final),
         });
+    }
+
+    fn prompted(&mut self, prompt: &Prompt) {
+        if prompt.is_secret() {
+            let note = "The agent asks for a secret. It can be given at the gateway alone.";
+            self.push(Update::Note(note.into()));
+            return;
+        }
+        self.ask(prompt.asks());
+    }
+
+    fn ask(&mut self, asks: impl IntoIterator<Item = Ask>) {
+        for ask in asks {
+            if !self.asked.contains(&ask.id) {
+                self.asked.push(ask.id.clone());
+                self.push(Update::Asked(ask));
+            }
+        }
+    }
+
+    fn unask(&mut self, which: impl Fn(Named<'_>) -> bool) {
+        let gone = |id: &QuestionId| Named::read(id).is_some_and(&which);
+        let (gone, asked): (Vec<_>, _) = self.asked.drain(..).partition(gone);
+        self.asked = asked;
+        for id in gone {
+            self.push(Update::Unasked(id));
+        }
+    }
+
+    /// What people are asked now, when it was missed how it came about.
+    pub(super) fn asks(&mut self, open: Vec<Ask>) {
+        let open_ids: Vec<_> = open.iter().filter_map(|ask| Named::read(&ask.id)).collect();
+        self.unask(|asked| !open_ids.contains(&asked));
+        self.ask(open);
     }
 
     /// A message of the model, as far as it is.
@@ -278,8 +346,8 @@ impl Story {
             }
             _ => {}
         }
-        let text = matches!(update, Update::Text(_) | Update::Reset { .. });
-        if self.waiting.len() >= WAITING && !text {
+        let shown = matches!(update, Update::Step(_) | Update::Note(_));
+        if self.waiting.len() >= WAITING && shown {
             self.dropped = true;
             return;
         }
@@ -314,6 +382,11 @@ impl Story {
         (!texts.is_empty()).then(|| texts.join(GAP))
     }
 
+    /// Whether it was heard to be worked on.
+    pub(super) fn began(&self) -> bool {
+        self.began
+    }
+
     /// The terminal event, if it came.
     pub(super) fn last_word(&self) -> Option<&LastWord> {
         self.last_word.as_ref()
@@ -331,6 +404,20 @@ impl Story {
             ..Usage::default()
         })
     }
+}
+
+/// The texts in the content of a message.
+pub(super) fn texts(content: &Value) -> Option<String> {
+    let text = match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter(|b| b["type"] == "text");
+            let texts: Vec<&str> = texts.filter_map(|b| b["text"].as_str()).collect();
+            texts.join(GAP)
+        }
+        _ => String::new(),
+    };
+    (!text.trim().is_empty()).then_some(text)
 }
 
 /// What stands between two messages.

@@ -138,6 +138,20 @@ fn the_first_terminal_event_stands_and_frames_that_are_none_of_ours_are_left_alo
             state: LastState::Error,
             of_model: true,
             message: Some("first".into()),
+            text: None,
+        })
+    );
+    let mut story = Story::default();
+    let last =
+        json!({"state": "final", "message": {"content": [{"type": "text", "text": "done"}]}});
+    story.hear("chat", &last.to_string());
+    assert_eq!(
+        story.last_word(),
+        Some(&LastWord {
+            state: LastState::Final,
+            of_model: false,
+            message: None,
+            text: Some("done".into()),
         })
     );
 }

@@ -8,16 +8,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde::{Deserialize, Serialize};
-use threadline_artifacts::content_type;
-use threadline_contract::{Code, Fault, Millis};
-use tokio::{task::spawn_blocking, time::sleep};
+use threadline_contract::{Code, Fault};
+use tokio::time::sleep;
 
 use super::{
+    attachments::{Attachments, Image},
     evidence::{Evidence, History, Ruling, Tasks, Wait, rule},
-    gateway::{CallError, Conn, Gateway},
+    gateway::{CallError, Conn, Gateway, Link},
     notes::{Note, Notes},
+    stops::Stops,
 };
 use crate::{RunRef, TurnPlan};
 
@@ -39,6 +39,7 @@ const TRIES: u32 = 5;
 pub(super) struct Turns {
     pub(super) gateway: Gateway,
     pub(super) notes: Notes,
+    pub(super) stops: Stops,
 }
 
 #[derive(Serialize)]
@@ -46,22 +47,14 @@ pub(super) struct Turns {
 struct Agent<'a> {
     message: &'a str,
     session_key: &'a str,
-    /// The run's id: the gateway takes it for its own.
+    /// The run's name there: the gateway takes it for its own id.
     idempotency_key: &'a str,
     /// To us, and not to a chat channel.
     deliver: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    attachments: Vec<Attached>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Attached {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    mime_type: String,
-    file_name: String,
-    content: String,
+    #[serde(skip_serializing_if = "<[Image]>::is_empty")]
+    attachments: &'a [Image],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_system_prompt: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -74,10 +67,10 @@ struct Accepted {
 }
 
 impl Accepted {
-    /// Whether the turn was taken for the run and the session that it was sent for.
-    fn is_of(&self, plan: &TurnPlan) -> bool {
+    /// Whether the turn was taken by this name, and for the session that it was sent for.
+    fn is_of(&self, plan: &TurnPlan, name: &str) -> bool {
         let session = self.session_key.as_deref();
-        self.run_id == plan.run.as_str() && session.is_none_or(|key| key == plan.session.as_str())
+        self.run_id == name && session.is_none_or(|key| key == plan.session.as_str())
     }
 
     /// Asks the gateway to stop a turn that nobody follows.
@@ -104,6 +97,17 @@ struct OfSession<'a> {
     limit: Option<u32>,
 }
 
+impl<'a> OfSession<'a> {
+    /// The newest of the session of a run, so many.
+    fn newest(note: &'a Note, limit: u32) -> Self {
+        Self {
+            session_key: note.session.as_str(),
+            run_id: None,
+            limit: Some(limit),
+        }
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WaitFor<'a> {
@@ -114,55 +118,69 @@ struct WaitFor<'a> {
 impl Turns {
     /// Begins the turn, once: a run that may have reached the gateway before is looked for there, and
     /// is sent again only to the same start of the gateway, which knows its id, or when there is no
-    /// trace of it.
+    /// trace of it. A gateway that is stopping is waited for until it is back.
     pub(super) async fn begin(&self, plan: &TurnPlan) -> Result<(), Fault> {
-        let conn = self.gateway.wait_for_work(NEVER, RESTARTING).await;
-        let conn = conn.map_err(unreachable)?;
         let run = plan.run_ref();
-        let mut note = match self.notes.read(&run).await? {
-            Some(note) if note.end.is_some() => return Ok(()),
-            Some(note) if note.name != note.run.as_str() => return Ok(()),
-            Some(note) if note.boot == conn.boot() => note,
-            Some(note) => match self.look(&conn, &note).await.map_err(unreachable)?.0 {
-                Ruling::NoRecord => Note {
-                    boot: conn.boot().to_owned(),
-                    ..note
+        let stop = self.stops.expect(&run);
+        loop {
+            let conn = tokio::select! {
+                conn = self.gateway.wait_for_work(NEVER, RESTARTING) => conn.map_err(unreachable)?,
+                () = stop.asked() => return Err(stopped()),
+            };
+            let note = match self.notes.read(&run).await? {
+                Some(note) if note.end.is_some() || note.name != note.run.as_str() => return Ok(()),
+                Some(note) if note.refused && note.cancel_asked => return Err(stopped()),
+                Some(note) if note.boot == conn.boot() => note,
+                Some(note) => match self.look(&conn, &note).await {
+                    Ok((Ruling::NoRecord, _)) if note.cancel_asked => return Err(stopped()),
+                    Ok((Ruling::NoRecord, _)) => Note {
+                        boot: conn.boot().to_owned(),
+                        ..note
+                    },
+                    Ok(_) => return Ok(()),
+                    Err(error) if error.is_stopping() => continue,
+                    Err(error) => return Err(unreachable(error)),
                 },
-                _ => return Ok(()),
-            },
-            None => Note {
-                session: plan.session.clone(),
-                run: plan.run.clone(),
-                boot: conn.boot().to_owned(),
-                name: plan.run.to_string(),
-                sent_at: Millis::now(),
-                refused: false,
-                cancel_asked: false,
-                end: None,
-                ended_at: None,
-                heard_at: None,
-            },
-        };
+                None => Note::new(plan, conn.boot()),
+            };
+            match self.hand_over(&conn, plan, note).await? {
+                Err(error) if error.is_stopping() => {}
+                done => return done.map_err(not_begun),
+            }
+        }
+    }
+
+    /// Sends a turn under the name in its note, which is on the disk before.
+    pub(super) async fn hand_over(
+        &self,
+        conn: &Arc<Conn>,
+        plan: &TurnPlan,
+        mut note: Note,
+    ) -> Result<Result<(), CallError>, Fault> {
         note.refused = false;
-        let attachments = attachments(plan, conn.hello().max_attachment()).await?;
+        let attachments = Attachments::read(plan, conn.hello().max_attachment()).await?;
         self.notes.write(&note).await?;
-        match send(&conn, plan, attachments).await {
-            Ok(accepted) if accepted.is_of(plan) => Ok(()),
+        let sent = match send(conn, plan, &note.name, &attachments).await {
+            Ok(accepted) if accepted.is_of(plan, &note.name) => Ok(()),
             Ok(accepted) => {
                 note.refused = true;
                 self.notes.write(&note).await?;
-                accepted.stop(&conn, plan).await;
+                accepted.stop(conn, plan).await;
                 let code = Code::SessionMismatch;
-                Err(Fault::new(code, code.advice()))
+                return Err(Fault::new(code, code.advice()));
             }
-            Err(error) => {
-                if error.is_final() {
-                    note.refused = true;
-                    self.notes.write(&note).await?;
-                }
-                Err(not_begun(error))
-            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &sent
+            && (error.is_final() || error.is_stopping())
+        {
+            note.refused = true;
+            // A stop may have been asked for meanwhile.
+            let kept = self.notes.read(&note.run_ref()).await?;
+            note.cancel_asked |= kept.is_some_and(|kept| kept.cancel_asked);
+            self.notes.write(&note).await?;
         }
+        Ok(sent)
     }
 
     /// How a run stands, by everything that the gateway says; with the transcript, for what was said.
@@ -171,17 +189,12 @@ impl Turns {
         conn: &Conn,
         note: &Note,
     ) -> Result<(Ruling, History), CallError> {
-        let session = note.session.as_str();
-        let of_session = |limit| OfSession {
-            session_key: session,
-            run_id: None,
-            limit: Some(limit),
-        };
         let wait = self.wait(conn, &note.name, Duration::ZERO);
-        let history = conn.call::<History>("chat.history", of_session(ROWS), SMALL);
+        let history = self.history(conn, note);
         let tasks = async {
+            let params = OfSession::newest(note, 100);
             match conn.hello().has("tasks.list") {
-                true => conn.call("tasks.list", of_session(100), SMALL).await,
+                true => conn.call("tasks.list", params, SMALL).await,
                 false => Ok(Tasks::default()),
             }
         };
@@ -200,6 +213,12 @@ impl Turns {
         Ok((ruling, history))
     }
 
+    /// The newest rows of the session's transcript.
+    pub(super) async fn history(&self, conn: &Conn, note: &Note) -> Result<History, CallError> {
+        let params = OfSession::newest(note, ROWS);
+        conn.call("chat.history", params, SMALL).await
+    }
+
     /// Waits for a run's end; it does not affect the run.
     pub(super) async fn wait(
         &self,
@@ -215,10 +234,15 @@ impl Turns {
         conn.call("agent.wait", params, how_long + SMALL).await
     }
 
-    /// Asks the run to stop. What it did until then stays.
+    /// Asks the run to stop. What was not sent is not sent any more; what was is stopped as soon as the
+    /// gateway can be asked, and what it did until then stays.
     pub(super) async fn cancel(&self, run: &RunRef) -> Result<(), Fault> {
-        let Some(mut note) = self.notes.read(run).await? else {
-            return Err(no_record());
+        let kept = self.notes.read(run).await?;
+        let Some(mut note) = kept.filter(|note| !note.refused) else {
+            return match self.stops.ask(run) {
+                true => Ok(()),
+                false => Err(no_record()),
+            };
         };
         if note.end.is_some() {
             return Ok(());
@@ -227,77 +251,56 @@ impl Turns {
             note.cancel_asked = true;
             self.notes.write(&note).await?;
         }
-        let conn = self.gateway.wait_up(NEVER, NEVER).await;
-        let conn = conn.map_err(unreachable)?;
+        let stopped = match self.gateway.link() {
+            Link::Up(conn) => self.abort(&conn, &note).await,
+            _ => Err(CallError::Offline("the gateway is away".into())),
+        };
+        if let Err(error) = stopped {
+            // It is remembered: whoever follows the run stops it when the gateway can be asked.
+            tracing::info!(run.id = %note.run, "Run {} is stopped when the gateway answers: {error}", note.run);
+        }
+        Ok(())
+    }
+
+    /// Asks the gateway to stop a run.
+    pub(super) async fn abort(&self, conn: &Conn, note: &Note) -> Result<(), CallError> {
         let params = OfSession {
             session_key: note.session.as_str(),
             run_id: Some(&note.name),
             limit: None,
         };
         let stopped: Result<serde_json::Value, _> = conn.call("chat.abort", params, SMALL).await;
-        stopped.map(drop).map_err(unreachable)
+        stopped.map(drop)
     }
 }
 
 async fn send(
     conn: &Arc<Conn>,
     plan: &TurnPlan,
-    attachments: Vec<Attached>,
+    name: &str,
+    attachments: &Attachments,
 ) -> Result<Accepted, CallError> {
     let params = Agent {
         message: &plan.prompt,
         session_key: plan.session.as_str(),
-        idempotency_key: plan.run.as_str(),
+        idempotency_key: name,
         deliver: false,
-        attachments,
+        attachments: &attachments.images,
+        extra_system_prompt: attachments.texts.as_deref(),
     };
     let mut tries = 0;
     loop {
         tries += 1;
         match conn.call("agent", &params, ACCEPT).await {
-            Err(CallError::Refused(busy)) if busy.retryable && tries < TRIES => {
+            Err(CallError::Refused(busy))
+                if busy.retryable && !busy.is_stopping() && tries < TRIES =>
+            {
                 let pause = busy.retry_after_ms.unwrap_or(1000).min(10_000);
                 sleep(Duration::from_millis(pause)).await;
             }
             done => return done,
         }
     }
-}
-
-async fn attachments(plan: &TurnPlan, most: u64) -> Result<Vec<Attached>, Fault> {
-    if plan.attachments.is_empty() {
-        return Ok(vec![]);
-    }
-    let files = plan.attachments.clone();
-    let read = spawn_blocking(move || {
-        let mut all = 0;
-        let mut out = Vec::with_capacity(files.len());
-        for file in files {
-            let bytes = threadline_files::atomic::read_limited(&file.path, most)
-                .map_err(crate::local::storage_fault)?;
-            all += bytes.len() as u64;
-            if all > most {
-                let text = format!("The gateway takes {most} bytes of attachments in all.");
-                return Err(Fault::new(Code::AttachmentTooLarge, text));
-            }
-            out.push(Attached {
-                kind: "file",
-                mime_type: content_type(&file.name, &bytes).to_owned(),
-                file_name: file.name,
-                content: BASE64.encode(&bytes),
-            });
-        }
-        Ok(out)
-    });
-    read.await.unwrap_or_else(|error| {
-        tracing::error!(%error, "reading attachments broke");
-        Err(Fault::internal())
-    })
-}
-
-fn content_type(name: &str, bytes: &[u8]) -> &'static str {
-    let head = &bytes[..bytes.len().min(content_type::HEAD)];
-    content_type::of_name(name).unwrap_or_else(|| content_type::of_head(head))
 }
 
 /// What a caller is told when the gateway did not begin the turn.
@@ -319,6 +322,16 @@ pub(super) fn unreachable(error: CallError) -> Fault {
         other => format!("The OpenClaw gateway cannot be asked: {other}."),
     };
     Fault::new(Code::ProviderUnavailable, text)
+}
+
+/// What a caller is told while the gateway waits for its runs.
+pub(super) fn stopping() -> Fault {
+    let text = "The OpenClaw gateway is stopping, and answers nothing until it is back.";
+    Fault::new(Code::ProviderUnavailable, text)
+}
+
+fn stopped() -> Fault {
+    Fault::new(Code::RequestCancelled, "Stopped before it was sent.")
 }
 
 /// What a caller is told when the gateway does not say how a run stands.

@@ -7,7 +7,11 @@ use pretty_assertions::assert_eq;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::json;
 use threadline_contract::Code;
-use threadline_runtimes::Runtime as _;
+use threadline_e2e::tls;
+use threadline_runtimes::{
+    Runtime as _,
+    openclaw::{OpenClaw, OpenClawConfig},
+};
 
 use super::script::{Do, Scripted, hello, plan, prepared, until};
 
@@ -35,7 +39,7 @@ async fn d18_it_says_who_it_is_wants_no_more_than_it_needs_and_proves_it() {
             "minProtocol": 4, "maxProtocol": 4, "role": "operator",
             "client": {"id": "gateway-client", "mode": "backend", "displayName": "Threadline",
                        "version": "0.0.1", "platform": std::env::consts::OS},
-            "scopes": ["operator.read", "operator.write"],
+            "scopes": ["operator.read", "operator.write", "operator.questions"],
             "caps": ["tool-events"],
             "auth": {"token": "the-token"},
             "device": null,
@@ -48,7 +52,7 @@ async fn d18_it_says_who_it_is_wants_no_more_than_it_needs_and_proves_it() {
     let id = hex::encode(ring::digest::digest(&ring::digest::SHA256, &public));
     assert_eq!(device["id"], json!(id));
     let signed = format!(
-        "v3|{}|gateway-client|backend|operator|operator.read,operator.write|1700000000000|the-token|nonce-1|{}|",
+        "v3|{}|gateway-client|backend|operator|operator.read,operator.write,operator.questions|1700000000000|the-token|nonce-1|{}|",
         device["id"].as_str().unwrap(),
         std::env::consts::OS,
     );
@@ -178,4 +182,66 @@ async fn the_lane_is_what_both_sides_allow() {
     let runtime = gateway.runtime(folder.path(), Some("t"));
     until(|| runtime.lane().max_active == 3).await;
     assert_eq!(runtime.lane().max_queued, 20);
+}
+
+/// Behind `wss://` only those are believed who are known, or who were named.
+#[tokio::test]
+async fn a_gateway_behind_tls_is_believed_when_its_authority_is_named() {
+    let gateway = Scripted::start(|method, _, gateway| match method {
+        "connect" => Do::Ok(hello(gateway)),
+        _ => Do::Ok(json!({})),
+    })
+    .await;
+    let behind = gateway.url.strip_prefix("ws://").unwrap().parse().unwrap();
+    let door = tls::terminate(behind, [127, 0, 0, 1].into()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = |ca: Option<std::path::PathBuf>| OpenClawConfig {
+        url: format!("wss://{door}"),
+        ca,
+        ..gateway.config(folder.path(), Some("t"))
+    };
+    let known = OpenClaw::new(config(Some(tls::authority()))).unwrap();
+    let found = known.probe().await;
+    assert!(found.available, "{}", found.status);
+    known.stop().await;
+
+    let stranger = OpenClaw::new(config(None)).unwrap();
+    let found = stranger.probe().await;
+    assert!(!found.available);
+    assert!(found.status.contains("certificate"), "{}", found.status);
+    assert_eq!(gateway.look(|g| g.connects.len()), 1);
+
+    let none = folder.path().join("none.pem");
+    std::fs::write(&none, "nothing").unwrap();
+    for wrong in [none, folder.path().join("missing.pem")] {
+        let refused = OpenClaw::new(config(Some(wrong))).err().unwrap();
+        assert_eq!(refused.code, Code::ConfigInvalid);
+        assert!(refused.message.contains("openclaw.ca"), "{refused}");
+    }
+}
+
+/// A machine that waits to be approved does not knock by itself; who asks for it has it tried again.
+#[tokio::test]
+async fn a_machine_that_was_approved_is_let_in_when_somebody_asks() {
+    let gateway = Scripted::start(|method, _, gateway| match method {
+        "connect" if gateway.times("connect") == 1 => {
+            Do::No(json!({"code": "NOT_PAIRED", "message": "pairing required",
+                "details": {"code": "PAIRING_REQUIRED", "requestId": "r-1"}}))
+        }
+        "connect" => Do::Ok(hello(gateway)),
+        _ => Do::Ok(json!({})),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    let found = runtime.probe().await;
+    assert!(
+        found.status.contains("openclaw devices approve r-1"),
+        "{}",
+        found.status
+    );
+    tokio::time::sleep(Duration::from_millis(3_200)).await;
+    assert_eq!(gateway.look(|g| g.connects.len()), 1);
+    let found = runtime.probe().await;
+    assert!(found.available, "{}", found.status);
 }

@@ -12,3 +12,4 @@ mod once;
 mod route;
 mod schema;
 mod script;
+mod stopping;

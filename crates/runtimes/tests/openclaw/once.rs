@@ -8,7 +8,7 @@ use threadline_runtimes::{End, EndStatus, Frame, Registry, Runtime as _, Signal,
 use super::script::{Do, Gateway, Scripted, end, hello, plan, prepared, run_ref, until};
 
 /// What a gateway does that nothing else was said about.
-fn usual(method: &str, params: &Value, gateway: &mut Gateway) -> Do {
+pub(crate) fn usual(method: &str, params: &Value, gateway: &mut Gateway) -> Do {
     match method {
         "connect" => Do::Ok(hello(gateway)),
         "xworkmate.session.prepare" => Do::Ok(prepared(params["runId"].as_str().unwrap())),
@@ -20,13 +20,16 @@ fn usual(method: &str, params: &Value, gateway: &mut Gateway) -> Do {
     }
 }
 
-async fn begin(runtime: &threadline_runtimes::openclaw::OpenClaw, run: &str) -> Result<(), Code> {
+pub(crate) async fn begin(
+    runtime: &threadline_runtimes::openclaw::OpenClaw,
+    run: &str,
+) -> Result<(), Code> {
     let plan = plan(run, "do it");
     let places = runtime.prepare(&plan).await.map_err(|f| f.code)?;
     runtime.start(&plan, &places).await.map_err(|f| f.code)
 }
 
-fn completed(text: &str) -> End {
+pub(crate) fn completed(text: &str) -> End {
     End {
         status: EndStatus::Completed,
         code: None,

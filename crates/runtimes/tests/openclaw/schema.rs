@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
+use threadline_contract::QuestionId;
 use threadline_e2e::peers::Peer;
 use threadline_runtimes::{End, EndStatus, Runtime as _};
 
-use super::script::{Do, Scripted, end, hello, plan, prepared, run_ref};
+use super::script::{Do, Scripted, hello, plan, prepared, run_ref};
 
 /// The definition of each method's parameters.
-const PARAMS: [(&str, &str); 8] = [
+const PARAMS: [(&str, &str); 12] = [
     ("connect", "ConnectParams"),
     ("agent", "AgentParams"),
     ("agent.wait", "AgentWaitParams"),
@@ -19,6 +20,10 @@ const PARAMS: [(&str, &str); 8] = [
     ("tasks.list", "TasksListParams"),
     ("sessions.files.list", "SessionsFilesListParams"),
     ("config.get", "ConfigGetParams"),
+    ("question.list", "QuestionListParams"),
+    ("question.get", "QuestionGetParams"),
+    ("question.resolve", "QuestionResolveParams"),
+    ("approval.resolve", "ApprovalResolveParams"),
 ];
 
 #[tokio::test]
@@ -34,8 +39,10 @@ async fn what_is_sent_fits_the_published_schema() {
             hello["features"]["methods"] = json!([
                 "xworkmate.session.prepare",
                 "tasks.list",
-                "sessions.files.list"
+                "sessions.files.list",
+                "question.list"
             ]);
+            hello["auth"]["scopes"] = json!(["operator.questions"]);
             Do::Ok(hello)
         }
         "xworkmate.session.prepare" => Do::Ok(prepared(params["runId"].as_str().unwrap())),
@@ -44,6 +51,10 @@ async fn what_is_sent_fits_the_published_schema() {
         "xworkmate.artifacts.list" => {
             Do::Ok(json!({"artifactScope": "tasks/agent-main-draft-1/turn-1"}))
         }
+        // It is at work, so that what waits for answers is asked.
+        "chat.history" => Do::Ok(json!({"inFlightRun": {"runId": "turn-1"}})),
+        "question.get" => Do::Ok(json!({"question": {"id": "q", "status": "pending",
+            "questions": [{"questionId": "color", "question": "Which?"}]}})),
         _ => Do::Ok(json!({})),
     })
     .await;
@@ -61,7 +72,14 @@ async fn what_is_sent_fits_the_published_schema() {
     runtime.start(&plan, &places).await.unwrap();
     runtime.ask_registry(&run_ref("turn-1")).await.unwrap();
     runtime.cancel(&run_ref("turn-1")).await.unwrap();
-    end(&runtime, "turn-1").await;
+    for question in ["openclaw-ask:q:color", "openclaw-exec:e"] {
+        let question = QuestionId::new(question).unwrap();
+        let run = run_ref("turn-1");
+        runtime.answer(&run, &question, Some("x")).await.unwrap();
+    }
+    // Told in part before, so that it is looked up.
+    let mut signals = runtime.follow(&run_ref("turn-1"), 1).await.unwrap();
+    while signals.recv().await.is_some() {}
     let ended = End {
         status: EndStatus::Completed,
         code: None,

@@ -132,9 +132,14 @@ impl Scripted {
     }
 
     pub(crate) fn runtime(&self, folder: &std::path::Path, token: Option<&str>) -> OpenClaw {
-        OpenClaw::new(OpenClawConfig {
+        OpenClaw::new(self.config(folder, token)).unwrap()
+    }
+
+    pub(crate) fn config(&self, folder: &std::path::Path, token: Option<&str>) -> OpenClawConfig {
+        OpenClawConfig {
             url: self.url.clone(),
             token: token.map(str::to_owned),
+            ca: None,
             admin: false,
             folder: folder.to_owned(),
             lane: LaneSize {
@@ -142,8 +147,7 @@ impl Scripted {
                 max_queued: 20,
             },
             version: "0.0.1".into(),
-        })
-        .unwrap()
+        }
     }
 
     async fn serve(self, stream: TcpStream) {

@@ -14,7 +14,8 @@ pub(super) async fn openclaw(config: &Config, places: &Places) -> Vec<Check> {
         return Vec::new();
     };
     let token = set.token.as_ref().map(|token| token.expose());
-    let findings = match examine(&set.url, token, &places.openclaw(), VERSION).await {
+    let (ca, folder) = (set.ca.as_deref(), places.openclaw());
+    let findings = match examine(&set.url, token, ca, &folder, VERSION).await {
         Ok(findings) => findings,
         Err(fault) => return vec![Check::fault("OpenClaw gateway", &fault)],
     };

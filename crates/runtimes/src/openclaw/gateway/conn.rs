@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     handshake::Socket,
+    lock,
     wire::{Hello, Incoming, Request, Shutdown, WireError},
 };
 
@@ -28,6 +29,9 @@ use super::{
 const OUTGOING: usize = 64;
 /// Requests that may wait for their answers.
 const PENDING: usize = 1024;
+
+/// How long a gateway that turned a request away is not asked anything.
+pub(super) const TURNED_AWAY: Duration = Duration::from_secs(1);
 
 /// Why a request has no good answer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -55,6 +59,11 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
+    /// The gateway is stopping and did nothing; the one that starts after it may.
+    pub(crate) fn is_stopping(&self) -> bool {
+        matches!(self, Self::Refused(error) if error.is_stopping())
+    }
+
     /// The gateway surely did nothing: it said so, or never heard of it.
     pub(crate) fn is_final(&self) -> bool {
         match self {
@@ -74,7 +83,10 @@ pub(crate) struct Conn {
     out: mpsc::Sender<Message>,
     pending: Mutex<HashMap<String, oneshot::Sender<Answer>>>,
     next: AtomicU64,
-    draining: AtomicBool,
+    /// It said that it is about to stop.
+    stopping: AtomicBool,
+    /// When it last turned a request away because it is stopping, if it did.
+    turned_away: Mutex<Option<Instant>>,
     closed: CancellationToken,
 }
 
@@ -93,7 +105,8 @@ impl Conn {
             out,
             pending: Mutex::default(),
             next: AtomicU64::new(1),
-            draining: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            turned_away: Mutex::default(),
             closed: CancellationToken::new(),
         };
         (conn, Wires { socket, outgoing })
@@ -102,6 +115,15 @@ impl Conn {
     /// What the gateway said when we came.
     pub(crate) fn hello(&self) -> &Hello {
         &self.hello
+    }
+
+    /// Whether this was granted.
+    pub(crate) fn has_scope(&self, scope: &str) -> bool {
+        self.hello
+            .auth
+            .scopes
+            .iter()
+            .any(|granted| granted == scope)
     }
 
     /// Which start of the gateway this is.
@@ -125,9 +147,18 @@ impl Conn {
         !self.closed.is_cancelled()
     }
 
-    /// It is still there, and did not say that it is about to stop.
+    /// It is still there and not about to stop, as far as it said. One that turned a request away is
+    /// asked again after a while: it may have thought better of stopping.
     pub(crate) fn takes_work(&self) -> bool {
-        self.is_open() && !self.draining.load(Ordering::Relaxed)
+        self.is_open() && !self.is_draining()
+    }
+
+    /// It lets its runs end, tells of them to the last, and answers no questions. It says so only when
+    /// it is asked something.
+    pub(crate) fn is_draining(&self) -> bool {
+        let turned_away = *lock(&self.turned_away);
+        self.stopping.load(Ordering::Relaxed)
+            || turned_away.is_some_and(|at| at.elapsed() < TURNED_AWAY)
     }
 
     /// Waits until the connection is gone.
@@ -210,7 +241,7 @@ impl Conn {
     }
 
     fn pending(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Answer>>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pending)
     }
 
     /// Carries frames until the connection ends, and says why it did.
@@ -278,6 +309,9 @@ impl Conn {
         };
         match (frame.kind.as_str(), frame.id, frame.event) {
             ("res", Some(id), _) => {
+                if frame.error.as_ref().is_some_and(WireError::is_stopping) {
+                    *lock(&self.turned_away) = Some(Instant::now());
+                }
                 // A request may be answered twice; the first answer is the one that was waited for.
                 let Some(to) = self.pending().remove(&id) else {
                     return;
@@ -292,7 +326,7 @@ impl Conn {
             ("event", _, Some(event)) => {
                 let payload = frame.payload.as_deref().unwrap_or(RawValue::NULL);
                 if event == "shutdown" {
-                    self.draining.store(true, Ordering::Relaxed);
+                    self.stopping.store(true, Ordering::Relaxed);
                     let said: Shutdown = serde_json::from_str(payload.get()).unwrap_or_default();
                     tracing::info!(
                         reason = said.reason.as_deref().unwrap_or_default(),

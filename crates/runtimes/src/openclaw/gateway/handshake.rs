@@ -6,7 +6,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Serialize;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_tungstenite::{
-    MaybeTlsStream, WebSocketStream, connect_async_with_config,
+    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
     tungstenite::{Message, protocol::WebSocketConfig},
 };
 
@@ -24,6 +24,11 @@ const STEP: Duration = Duration::from_secs(12);
 /// The largest frame that is taken from a gateway: a little over what it takes itself.
 const LARGEST: usize = 32 * 1024 * 1024;
 
+/// When somebody who asks may have it tried again, after this machine waited to be approved.
+const APPROVED: Duration = Duration::from_secs(3);
+/// The same, after a wrong token or the like: gateways shut out who shows too many.
+const MENDED: Duration = Duration::from_secs(60);
+
 const CLIENT_ID: &str = "gateway-client";
 const CLIENT_MODE: &str = "backend";
 const ROLE: &str = "operator";
@@ -40,7 +45,10 @@ pub(super) enum NotOpened {
         asked: Option<Duration>,
     },
     /// It will not until somebody does something.
-    Refused(String),
+    Refused {
+        instruction: String,
+        again: Duration,
+    },
 }
 
 impl NotOpened {
@@ -68,7 +76,7 @@ struct Connect<'a> {
     client: Client<'a>,
     role: &'static str,
     scopes: &'a [&'a str],
-    caps: [&'static str; 1],
+    caps: &'static [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
     auth: Option<Auth<'a>>,
     device: Device,
@@ -131,7 +139,13 @@ pub(super) async fn open(
 
 fn refused(error: &WireError) -> NotOpened {
     match judge(error) {
-        Refusal::Final(instruction) => NotOpened::Refused(instruction),
+        Refusal::Final(instruction) => NotOpened::Refused {
+            instruction,
+            again: match error.is_pairing() {
+                true => APPROVED,
+                false => MENDED,
+            },
+        },
         Refusal::Later(asked) => NotOpened::Failed {
             why: format!("The gateway does not take connections yet: {error}."),
             asked,
@@ -162,7 +176,8 @@ async fn attempt(
     let limits = WebSocketConfig::default()
         .max_message_size(Some(LARGEST))
         .max_frame_size(Some(LARGEST));
-    let opening = connect_async_with_config(config.url.as_str(), Some(limits), true);
+    let tls = config.tls.clone().map(Connector::Rustls);
+    let opening = connect_async_tls_with_config(config.url.as_str(), Some(limits), true, tls);
     let (mut socket, _) = timeout(OPEN, opening)
         .await
         .map_err(|_| NotOpened::failed("The gateway does not take the connection."))?
@@ -253,7 +268,7 @@ fn connect<'a>(
         },
         role: ROLE,
         scopes: config.scopes(),
-        caps: ["tool-events"],
+        caps: config.caps(),
         auth,
         device,
         user_agent: format!("threadline/{}", config.version),

@@ -6,6 +6,7 @@ mod handshake;
 mod identity;
 mod refusal;
 mod seen;
+mod tls;
 mod wire;
 
 use std::{
@@ -24,8 +25,21 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub(crate) use self::conn::{CallError, Conn};
-use self::{handshake::NotOpened, identity::Identity, seen::Seen, wire::OfRun};
+use self::{conn::TURNED_AWAY, handshake::NotOpened, identity::Identity, seen::Seen, wire::OfRun};
+pub(crate) use self::{
+    conn::{CallError, Conn},
+    tls::trust,
+};
+
+/// Events about what people are asked.
+const ASKING: [&str; 4] = [
+    "question.requested",
+    "question.resolved",
+    "exec.approval.requested",
+    "exec.approval.resolved",
+];
+/// How long a gateway that stops waits for its runs, at most.
+const DRAINING: Duration = Duration::from_secs(330);
 
 /// How a gateway is reached.
 #[derive(Clone)]
@@ -34,6 +48,8 @@ pub(crate) struct GatewayConfig {
     pub(crate) url: String,
     /// Its token.
     pub(crate) token: Option<String>,
+    /// Whom to believe behind `wss://`, when not everybody whom browsers believe.
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     /// Where this machine's identity lies.
     pub(crate) identity: PathBuf,
     /// Ask for admin rights, which the plugin of others wants.
@@ -43,11 +59,26 @@ pub(crate) struct GatewayConfig {
 }
 
 impl GatewayConfig {
-    /// What we want to be allowed: no more than turns and files need.
+    /// What we want to be allowed: no more than turns, their questions and files need. A gateway asks
+    /// only administrators for leave to run the commands of our turns.
     fn scopes(&self) -> &'static [&'static str] {
         match self.admin {
-            false => &["operator.read", "operator.write"],
-            true => &["operator.read", "operator.write", "operator.admin"],
+            false => &["operator.read", "operator.write", "operator.questions"],
+            true => &[
+                "operator.read",
+                "operator.write",
+                "operator.questions",
+                "operator.approvals",
+                "operator.admin",
+            ],
+        }
+    }
+
+    /// What we can do beside that.
+    fn caps(&self) -> &'static [&'static str] {
+        match self.admin {
+            false => &["tool-events"],
+            true => &["tool-events", "approvals"],
         }
     }
 }
@@ -67,7 +98,12 @@ pub(crate) enum Link {
         restarting: bool,
     },
     /// Somebody has to do something.
-    Refused(String),
+    Refused {
+        /// What.
+        instruction: String,
+        /// When somebody who asks may have it tried again.
+        again: Instant,
+    },
 }
 
 /// Somebody who follows a run: told of its events as they come, on the socket's task, so it only
@@ -153,23 +189,39 @@ impl Gateway {
         never: Duration,
         restarting: Duration,
     ) -> Result<Arc<Conn>, CallError> {
-        let begun = Instant::now();
+        let mut since = Instant::now();
+        let mut stopping = false;
         let mut link = self.0.link.subscribe();
         loop {
             let (why, most) = match &*link.borrow_and_update() {
                 Link::Up(conn) if fits(conn) => return Ok(Arc::clone(conn)),
-                // It is stopping, or just went: what comes next will be told.
-                Link::Up(_) => ("The OpenClaw gateway is stopping.".to_owned(), restarting),
-                Link::Refused(instruction) => return Err(CallError::Offline(instruction.clone())),
+                // It waits for its runs, or just went: what comes next will be told.
+                Link::Up(_) => {
+                    stopping = true;
+                    ("The OpenClaw gateway is stopping.".to_owned(), DRAINING)
+                }
+                Link::Refused { instruction, .. } => {
+                    return Err(CallError::Offline(instruction.clone()));
+                }
                 Link::New => ("The OpenClaw gateway does not answer.".to_owned(), never),
                 Link::Down {
                     why,
-                    restarting: true,
-                } => (why.clone(), restarting),
-                Link::Down { why, .. } => (why.clone(), never),
+                    restarting: away,
+                } => {
+                    // Only now does it restart.
+                    if std::mem::take(&mut stopping) {
+                        since = Instant::now();
+                    }
+                    (why.clone(), if *away { restarting } else { never })
+                }
             };
-            let left = most.saturating_sub(begun.elapsed());
-            if left.is_zero() || timeout(left, link.changed()).await.is_err() {
+            let left = most.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                return Err(CallError::Offline(why));
+            }
+            let pause = if stopping { TURNED_AWAY } else { left };
+            let changed = timeout(pause.min(left), link.changed()).await;
+            if changed.is_err() && !stopping {
                 return Err(CallError::Offline(why));
             }
         }
@@ -177,7 +229,7 @@ impl Gateway {
 
     /// Tries at once, also after a refusal: somebody may have done what it asked for.
     pub(crate) fn try_again(&self) {
-        if matches!(&*self.0.link.borrow(), Link::Refused(_)) {
+        if matches!(&*self.0.link.borrow(), Link::Refused { .. }) {
             self.0.link.send_replace(Link::New);
             self.0.poke.notify_one();
         }
@@ -203,20 +255,29 @@ impl Gateway {
 
 impl Inner {
     fn hear(&self, event: &str, payload: &RawValue) {
-        if event != "agent" && event != "chat" {
+        let work = matches!(event, "agent" | "chat");
+        if !work && !ASKING.contains(&event) {
             return;
         }
         let Ok(of) = serde_json::from_str::<OfRun>(payload.get()) else {
             return;
         };
-        if of.run_id.is_empty() {
-            return;
-        }
-        lock(&self.seen).note(&of.run_id, &of.session_key, Millis::now(), of.is_last());
-        let listener = lock(&self.listeners)
-            .get(&of.run_id)
-            .and_then(Weak::upgrade);
-        if let Some(listener) = listener {
+        let listeners: Vec<_> = match of.run() {
+            Some(run) => {
+                if work {
+                    lock(&self.seen).note(run, &of.session_key, Millis::now(), of.is_last());
+                }
+                let listener = lock(&self.listeners).get(run).and_then(Weak::upgrade);
+                listener.into_iter().collect()
+            }
+            // The end of a question names the question alone. Whoever asked it knows it.
+            None if !work => lock(&self.listeners)
+                .values()
+                .filter_map(Weak::upgrade)
+                .collect(),
+            None => return,
+        };
+        for listener in listeners {
             listener.hear(event, payload);
         }
     }
@@ -252,9 +313,12 @@ async fn keep(inner: Arc<Inner>) {
                 (gone, tries) = (Some(Instant::now()), 0);
                 (why, None)
             }
-            Err(NotOpened::Refused(instruction)) => {
+            Err(NotOpened::Refused { instruction, again }) => {
                 tracing::error!("{instruction}");
-                inner.link.send_replace(Link::Refused(instruction));
+                let again = Instant::now() + again;
+                inner
+                    .link
+                    .send_replace(Link::Refused { instruction, again });
                 tokio::select! {
                     () = inner.poke.notified() => continue,
                     () = inner.stop.cancelled() => return,

@@ -62,6 +62,14 @@ impl WireError {
     pub(crate) fn detail(&self, name: &str) -> Option<&str> {
         self.details.as_ref()?.get(name)?.as_str()
     }
+    /// The gateway stops, or is about to start again: it takes nothing now.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.code == "UNAVAILABLE" && self.detail("reason") == Some("gateway-restarting")
+    }
+    /// Somebody has to approve this machine.
+    pub(super) fn is_pairing(&self) -> bool {
+        self.code == "NOT_PAIRED" || self.detail("code") == Some("PAIRING_REQUIRED")
+    }
     /// A yes or no in the details.
     pub(crate) fn flag(&self, name: &str) -> bool {
         let flag = self.details.as_ref().and_then(|d| d.get(name));
@@ -194,9 +202,24 @@ pub(super) struct OfRun {
     /// Of a `chat` event.
     #[serde(default)]
     pub(super) state: Option<String>,
+    /// Of a command that wants leave.
+    #[serde(default)]
+    request: Option<Requested>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Requested {
+    #[serde(default)]
+    run_id: Option<String>,
 }
 
 impl OfRun {
+    /// The run, if it is told.
+    pub(super) fn run(&self) -> Option<&str> {
+        let request = self.request.as_ref().and_then(|r| r.run_id.as_deref());
+        request.or(Some(&self.run_id)).filter(|run| !run.is_empty())
+    }
     pub(super) fn is_last(&self) -> bool {
         matches!(self.state.as_deref(), Some("final" | "error" | "aborted"))
     }

@@ -1,0 +1,145 @@
+//! A run's files: the plugin makes the folders, and says what came of the run.
+//!
+//! The plugin may be an earlier one whose answers are not always true. What it says is held against
+//! what was asked: another session, run or scope is refused, and folders in which other threads' files
+//! lie are not named to it.
+
+mod collect;
+mod prepare;
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use threadline_contract::{ArtifactScope, Code, Fault, RunId, SessionKey, Sha256, plugin::Whose};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    gateway::{CallError, Conn, Gateway},
+    turn::{NEVER, RESTARTING, unreachable},
+};
+use crate::TurnPlan;
+
+/// How long listing and hashing a large scope may take.
+pub(super) const LARGE: Duration = Duration::from_secs(300);
+/// How long a gateway that stops and starts is waited for, all in all.
+const PATIENCE: Duration = Duration::from_secs(450);
+
+/// What is said where the plugin is missing.
+pub(super) const NO_PLUGIN: &str = "The OpenClaw gateway has no Threadline plugin, so it cannot keep a run's files apart. `threadline openclaw install` puts it there.";
+
+/// Files on a gateway.
+#[derive(Clone)]
+pub(super) struct Files {
+    pub(super) gateway: Gateway,
+    pub(super) http: reqwest::Client,
+}
+
+/// A file as the plugin tells of it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Flat {
+    relative_path: String,
+    #[serde(default)]
+    content_type: Option<Cow<'static, str>>,
+    size_bytes: u64,
+    sha256: Sha256,
+    #[serde(default)]
+    artifact_scope: Option<String>,
+    /// A peer's mark of a file that nobody's agent made.
+    #[serde(default)]
+    placeholder: bool,
+}
+
+impl Files {
+    /// Asks the plugin. A gateway that starts or stops turns everybody away for a while: it is asked
+    /// again when it is back.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        limit: Duration,
+        code: Code,
+    ) -> Result<T, Fault> {
+        let params = plain(params)?;
+        let begun = Instant::now();
+        loop {
+            let conn = self.gateway.wait_for_work(NEVER, RESTARTING).await;
+            let conn = conn.map_err(unreachable)?;
+            let error = match conn.call(method, &params, limit).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let pause = match &error {
+                CallError::Refused(away) if away.code == "UNAVAILABLE" && away.retryable => {
+                    let asked = away.retry_after_ms.unwrap_or(1000).clamp(100, 5_000);
+                    Duration::from_millis(asked)
+                }
+                CallError::Offline(_) => Duration::from_millis(200),
+                _ => return Err(refused(error, code)),
+            };
+            if begun.elapsed() > PATIENCE {
+                return Err(refused(error, code));
+            }
+            sleep(pause).await;
+        }
+    }
+
+    pub(super) async fn conn(&self, restarting: Duration) -> Result<Arc<Conn>, Fault> {
+        let up = self.gateway.wait_up(NEVER, restarting).await;
+        up.map_err(unreachable)
+    }
+}
+
+pub(super) fn whose(session: &SessionKey, run: &RunId) -> Whose {
+    Whose {
+        openclaw_session_key: Some(session.to_string()),
+        run_id: Some(run.to_string()),
+        ..Whose::default()
+    }
+}
+
+/// Whether the plugin tells runs apart: an earlier one spells scopes in another way, and cannot tell
+/// whose the files in a shared folder are.
+fn is_ours(scope: &ArtifactScope, plan: &TurnPlan) -> bool {
+    ArtifactScope::of(&plan.session, &plan.run).as_ref() == Ok(scope)
+}
+
+/// The scope, if it is this run's: in our spelling, or in that of the earlier plugin.
+fn own_scope(text: &str, session: &SessionKey, run: &RunId) -> Option<ArtifactScope> {
+    ArtifactScope::check_to_read(text, session, run).ok()
+}
+
+/// Parameters without the fields that say nothing: an earlier plugin takes `null` for zero.
+pub(super) fn plain(params: &impl Serialize) -> Result<Value, Fault> {
+    let mut value = serde_json::to_value(params).map_err(|_| Fault::internal())?;
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|_, value| !value.is_null());
+    }
+    Ok(value)
+}
+
+/// What a caller is told when the plugin said no.
+pub(super) fn refused(error: CallError, code: Code) -> Fault {
+    let refusal = match error {
+        CallError::Refused(refusal) if !refusal.is_stopping() => refusal,
+        other => return unreachable(other),
+    };
+    if refusal.detail("code") == Some("MISSING_SCOPE") {
+        return Fault::new(
+            code,
+            "The plugin in the OpenClaw gateway answers administrators only. `threadline openclaw install` puts one there that does not need it, or set `openclaw.admin = true`.",
+        );
+    }
+    match Code::find(&refusal.code) {
+        Some(Code::InvalidRequest) | None => Fault::new(code, format!("{refusal}.")),
+        Some(own) => Fault::new(own, format!("{}.", refusal.message.trim_end_matches('.'))),
+    }
+}
+
+fn foreign(code: Code) -> Fault {
+    Fault::new(
+        code,
+        "The plugin in the OpenClaw gateway answered for another run. Nothing of it was taken.",
+    )
+}

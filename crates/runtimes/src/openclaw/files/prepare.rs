@@ -1,0 +1,82 @@
+//! A run's folder on the gateway's host.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value;
+use threadline_contract::{
+    ArtifactScope, Code, Fault,
+    plugin::{PREPARE, PrepareParams, SCHEMA_VERSION},
+};
+
+use super::{Files, NO_PLUGIN, foreign, is_ours, own_scope, plain, whose};
+use crate::{
+    Places, TurnPlan,
+    openclaw::turn::{NEVER, RESTARTING, SMALL, unreachable},
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Prepared {
+    #[serde(default)]
+    run_id: String,
+    #[serde(default)]
+    session_key: String,
+    artifact_scope: String,
+    artifact_directory: String,
+}
+
+impl Files {
+    /// Makes the run's folder on the gateway's host, and the mapping of its session.
+    pub(in crate::openclaw) async fn prepare(&self, plan: &TurnPlan) -> Result<Places, Fault> {
+        let conn = self.gateway.wait_for_work(NEVER, RESTARTING).await;
+        let conn = conn.map_err(unreachable)?;
+        if !conn.hello().has(PREPARE) {
+            return Err(Fault::new(Code::OpenClawPrepareFailed, NO_PLUGIN));
+        }
+        let params = PrepareParams {
+            whose: whose(&plan.session, &plan.run),
+            schema_version: Some(SCHEMA_VERSION),
+            app_thread_key: Some(plan.thread.to_string()),
+            expected_artifact_dirs: vec![],
+            check_only: None,
+        };
+        let (mut prepared, mut scope) = self.prepare_once(plan, &params).await?;
+        if !plan.expected_dirs.is_empty() && is_ours(&scope, plan) {
+            let params = PrepareParams {
+                expected_artifact_dirs: plan.expected_dirs.clone(),
+                ..params
+            };
+            (prepared, scope) = self.prepare_once(plan, &params).await?;
+        }
+        let folder = PathBuf::from(prepared.artifact_directory);
+        Ok(Places {
+            scope,
+            artifact_directory: folder.clone(),
+            // The agent's own workspace is shared with others; this folder is the run's alone.
+            work_folder: folder,
+            attachments: plan.attachments.iter().map(|a| a.name.clone()).collect(),
+        })
+    }
+
+    async fn prepare_once(
+        &self,
+        plan: &TurnPlan,
+        params: &PrepareParams,
+    ) -> Result<(Prepared, ArtifactScope), Fault> {
+        let mut params = plain(params)?;
+        if let Value::Object(params) = &mut params {
+            params.insert("requestId".into(), plan.run.as_str().into());
+            params.insert("externalTaskId".into(), plan.run.as_str().into());
+        }
+        let code = Code::OpenClawPrepareFailed;
+        let prepared: Prepared = self.ask(PREPARE, &params, SMALL, code).await?;
+        let scope = own_scope(&prepared.artifact_scope, &plan.session, &plan.run);
+        let same =
+            prepared.run_id == plan.run.as_str() && prepared.session_key == plan.session.as_str();
+        match scope {
+            Some(scope) if same => Ok((prepared, scope)),
+            _ => Err(foreign(code)),
+        }
+    }
+}

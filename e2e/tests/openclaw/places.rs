@@ -1,0 +1,69 @@
+//! Where a run may leave files, with two runs at once: each gets its own from every place, and what
+//! nobody can tell the owner of is named and not delivered.
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use super::bench::{Bench, outcome};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_run_brings_its_own_files_home_from_every_place() {
+    let shared = tempfile::tempdir().unwrap();
+    let (media, tmp) = (shared.path().join("media"), shared.path().join("tmp"));
+    for folder in [&media, &tmp] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let config = json!({"plugins": {"entries": {"openclaw-multi-session-plugins": {"config": {
+        "openClawMediaDir": media, "openClawTmpDir": tmp,
+    }}}}});
+    let Some(bench) = Bench::start(config).await else {
+        return;
+    };
+    bench.run("draft:warm", "[[say warm]]").await;
+    let (media, tmp) = (media.display(), tmp.display());
+    let one = |n: usize| {
+        let thread = format!("draft:places-{n}");
+        let prompt = format!(
+            "[[shell cd tasks/*places-{n}*/* && echo own > own-{n}.txt]] \
+             [[write reports/shared-{n}.md = shared {n}]] \
+             [[write elsewhere/named-{n}.md = named {n}]] \
+             [[write {media}/media-{n}.txt = media {n}]] \
+             [[write {tmp}/tmp-{n}.txt = tmp {n}]] \
+             [[shell echo whose > {tmp}/nobodys-{n}.txt]] \
+             [[sleep 1500]] [[say I am {n}]]"
+        );
+        let bench = &bench;
+        async move {
+            bench.send(&thread, &prompt).await;
+            let ended = bench.world.ended_within(&thread, super::bench::TURN).await;
+            let omitted = ended["artifacts"]["omitted"].clone();
+            (outcome(&ended), omitted)
+        }
+    };
+    let (first, second) = tokio::join!(one(1), one(2));
+    for (n, (ended, omitted)) in [(1, first), (2, second)] {
+        assert_eq!(
+            (ended.status.as_str(), ended.text.as_deref()),
+            ("completed", Some(format!("I am {n}").as_str()))
+        );
+        let mut files = ended.files;
+        files.sort();
+        let mut names: Vec<&str> = files.iter().filter_map(|f| f.rsplit('/').next()).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            [
+                format!("media-{n}.txt"),
+                format!("named-{n}.md"),
+                format!("own-{n}.txt"),
+                format!("shared-{n}.md"),
+                format!("tmp-{n}.txt"),
+            ],
+            "{files:?} {omitted:#}"
+        );
+        // No tool call names it, and another run was at work.
+        let text = omitted.to_string();
+        assert!(text.contains(&format!("nobodys-{n}.txt")), "{omitted:#}");
+        assert!(text.contains("ambiguous_owner"), "{omitted:#}");
+    }
+}
