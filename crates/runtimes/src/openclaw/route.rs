@@ -30,7 +30,9 @@ pub(super) fn client(tls: Option<Arc<ClientConfig>>) -> Result<Client, Fault> {
     if let Some(tls) = tls {
         client = client.tls_backend_preconfigured(ClientConfig::clone(&tls));
     }
-    client.build().map_err(|e| Fault::new(Code::Internal, format!("HTTP cannot be spoken: {e}.")))
+    client
+        .build()
+        .map_err(|e| Fault::new(Code::Internal, format!("HTTP cannot be spoken: {e}.")))
 }
 
 /// Where a file is handed over, and the reference that opens it.
