@@ -216,3 +216,23 @@ async fn browser_opens_a_long_log_at_its_end() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn browser_shows_what_a_cancelled_run_had_said() {
+    let up = Up::with_model().await;
+    let name = up.send("[[slow 200]] [[count 1000]]").await;
+    browse(up, |w, _| async move {
+        w.enter().await;
+        w.go(&format!("/threads/{name}")).await;
+        w.sees(".saying", "1 2 3").await;
+        w.click("[data-cancel]").await;
+        w.sees("#head .state", "cancelled").await;
+        w.sees(".said.plain", "1 2 3").await;
+        w.sees(
+            ".work > .small",
+            "Unfinished: the run ended before it had said the rest.",
+        )
+        .await;
+    })
+    .await;
+}
