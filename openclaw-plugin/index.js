@@ -1,12 +1,14 @@
 // The plugin as the gateway loads it: it puts the parts together and registers what there is.
 
 import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 
 import { PLUGIN_ID } from "./src/keys.js";
 import { MAPPING } from "./src/mapping.js";
 import { EXPORT, LIST, METHODS, ROUTE, enriched } from "./src/methods.js";
 import { download } from "./src/download.js";
 import { TOOL, artifactsTool } from "./src/tool.js";
+import { Kept } from "./src/kept.js";
 import { Sessions } from "./src/sessions.js";
 import { Sidecar } from "./src/sidecar.js";
 import { Watch } from "./src/watch.js";
@@ -48,7 +50,7 @@ function shared(api) {
     api,
     runtime,
     log,
-    sessions: new Sessions(runtime),
+    sessions: new Sessions(runtime, new Kept(() => join(runtime().state.resolveStateDir(), PLUGIN_ID, "sessions"), log)),
     watch: new Watch(),
     sidecar: new Sidecar(launch, log),
     about: async () => {
@@ -106,6 +108,7 @@ export default {
       handle: (event) => hear(parts, event),
     });
     api.on("session_start", (event, context) => onSessionStart(parts, event, context));
+    api.on("gateway_start", () => parts.sessions.mend());
     api.on("gateway_stop", () => parts.sidecar.stop());
     if (object(api.pluginConfig).agentTool === true) {
       api.registerTool?.((context) => artifactsTool(parts, context), { name: TOOL, optional: true });

@@ -8,6 +8,7 @@ mod artifacts;
 mod capabilities;
 mod history;
 mod idle;
+mod openclaw;
 mod process;
 mod sidecar;
 mod subscribers;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "idle",
     "capabilities",
     "subscribers",
@@ -24,6 +25,7 @@ const NAMES: [&str; 7] = [
     "history",
     "artifacts",
     "sidecar",
+    "openclaw",
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -58,6 +60,7 @@ fn main() -> anyhow::Result<()> {
             "history" => runtime.block_on(history::measure(&program()?))?,
             "artifacts" => artifacts::measure()?,
             "sidecar" => sidecar::measure(&program()?)?,
+            "openclaw" => runtime.block_on(openclaw::measure(&program()?))?,
             other => bail!("`{other}` is listed and not there"),
         }
     }

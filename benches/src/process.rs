@@ -48,6 +48,11 @@ pub(crate) fn peak_of(pid: u32) -> anyhow::Result<u64> {
     status(&pid.to_string(), "VmHWM:")
 }
 
+/// Lets the peak of a process begin anew.
+pub(crate) fn forget_peak(pid: u32) -> anyhow::Result<()> {
+    Ok(fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
+}
+
 fn status(process: &str, field: &'static str) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status

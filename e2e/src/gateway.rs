@@ -1,5 +1,6 @@
 //! A real OpenClaw gateway on loopback: its own folders, its own port, the scripted model behind it.
 
+mod client;
 mod config;
 
 use std::{
@@ -12,6 +13,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+pub use self::client::Client;
 use crate::{
     peers::{self, Peer},
     procs,

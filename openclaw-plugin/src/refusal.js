@@ -27,10 +27,12 @@ export const invalid = (message) => new Refusal("INVALID_REQUEST", message);
 export const conflict = (message) => new Refusal("CONFLICT", message);
 
 /**
- * Anything that was thrown, as a refusal.
+ * Anything that was thrown, as a refusal. When its settings change, the gateway loads these files anew,
+ * and what registrations share throws refusals of the class that was there before.
  * @param {unknown} thrown
+ * @returns {Refusal}
  */
 export function asRefusal(thrown) {
-  if (thrown instanceof Refusal) return thrown;
+  if (thrown instanceof Error && thrown.name === Refusal.name) return /** @type {Refusal} */ (thrown);
   return new Refusal("UNAVAILABLE", thrown instanceof Error ? thrown.message : String(thrown), { retryable: true });
 }

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 
-import { agentOf, normalKey } from "./keys.js";
+import { PLUGIN_ID, agentOf, normalKey } from "./keys.js";
 import { mappingOf, withHeld } from "./mapping.js";
 import { RUNS, noted, runsOf, stored } from "./runs.js";
 import { object, text } from "./read.js";
@@ -19,9 +19,13 @@ export class Sessions {
   /** @type {Promise<unknown>} */
   #turn = Promise.resolve();
 
-  /** @param {() => import("./host.js").Runtime} runtime */
-  constructor(runtime) {
+  /**
+   * @param {() => import("./host.js").Runtime} runtime
+   * @param {import("./kept.js").Kept} kept
+   */
+  constructor(runtime, kept) {
     this.runtime = runtime;
+    this.kept = kept;
   }
 
   /**
@@ -41,7 +45,27 @@ export class Sessions {
    * @returns {import("./host.js").SessionEntry | undefined}
    */
   entry(sessionKey) {
-    return this.runtime().agent.session.getSessionEntry({ sessionKey, agentId: agentOf(sessionKey) });
+    const entry = this.runtime().agent.session.getSessionEntry({ sessionKey, agentId: agentOf(sessionKey) });
+    return entry && this.#whole(sessionKey, entry);
+  }
+
+  /**
+   * An entry with what the gateway took out of it when it stopped.
+   * @param {string} sessionKey in normal form
+   * @param {import("./host.js").SessionEntry} entry
+   * @returns {import("./host.js").SessionEntry}
+   */
+  #whole(sessionKey, entry) {
+    const values = object(entry.pluginExtensions)[PLUGIN_ID] === undefined ? this.kept.of(sessionKey, entry) : undefined;
+    return values ? { ...entry, ...withHeld(entry, values) } : entry;
+  }
+
+  /** Gives back to all entries what the gateway took out of them when it stopped. */
+  async mend() {
+    for (const sessionKey of this.kept.sessions()) {
+      if (mappingOf(this.entry(sessionKey))) await this.change(sessionKey, () => undefined);
+      else await this.kept.drop(sessionKey);
+    }
   }
 
   /**
@@ -52,16 +76,21 @@ export class Sessions {
    * @param {boolean} [make]
    */
   async change(sessionKey, change, make = false) {
-    return this.runtime().agent.session.patchSessionEntry({
+    let changes = false;
+    const entry = await this.runtime().agent.session.patchSessionEntry({
       sessionKey,
       agentId: agentOf(sessionKey),
       preserveActivity: true,
       ...(make ? { fallbackEntry: { sessionId: randomUUID(), updatedAt: Date.now() } } : {}),
       update: (entry) => {
-        const changes = change(entry);
-        return changes ? withHeld(entry, changes) : null;
+        const whole = this.#whole(sessionKey, entry);
+        const wanted = change(whole);
+        changes = wanted !== undefined || whole !== entry;
+        return changes ? withHeld(whole, wanted ?? {}) : null;
       },
     });
+    if (entry && changes) await this.kept.keep(sessionKey, entry);
+    return entry;
   }
 
   /**
@@ -85,7 +114,7 @@ export class Sessions {
    * @returns {string | undefined}
    */
   find(appThreadKey) {
-    const seen = this.#seen.get(appThreadKey);
+    const seen = this.#seen.get(appThreadKey) ?? this.kept.session(appThreadKey);
     if (seen !== undefined && mappingOf(this.entry(seen))?.appThreadKey === appThreadKey) return seen;
     this.#seen.delete(appThreadKey);
     if (Date.now() - this.#looked < LOOK_AGAIN_MS) return undefined;

@@ -53,6 +53,23 @@ test("what other plugins keep is untouched", async () => {
   assert.deepEqual(host.entries.get("agent:main:shared").pluginExtensions.other, { kept: true });
 });
 
+test("what the gateway takes out of an entry when it stops is given back, unless the session was reset", async () => {
+  const { appThreadKey, openclawSessionKey, runId, answer: { mapping } } = await prepared();
+  const wipe = (/** @type {Record<string, unknown>} */ other = {}) => {
+    const { pluginExtensions: _, ...rest } = host.entries.get(openclawSessionKey);
+    host.entries.set(openclawSessionKey, { ...rest, ...other });
+  };
+  wipe();
+  assert.deepEqual((await host.ask(TASK, { appThreadKey, runId })).mapping, mapping);
+  const stolen = await host.ask(PREPARE, { appThreadKey: "thief", openclawSessionKey, runId: "r" });
+  assert.equal(stolen.error?.code, "CONFLICT");
+  await host.hooks.get("gateway_start")?.({}, {});
+  assert.deepEqual(host.held(openclawSessionKey)["xworkmate.sessionMapping"], mapping);
+  wipe({ lifecycleRevision: "of a reset" });
+  await host.hooks.get("gateway_start")?.({}, {});
+  assert.equal((await host.ask(TASK, { appThreadKey, runId })).code, "mapping_not_found");
+});
+
 test("the task registry is believed", async () => {
   const { appThreadKey, openclawSessionKey, runId } = await prepared();
   host.tasks.set(runId, { id: "task-1", runId, status: "succeeded" });

@@ -1,6 +1,7 @@
 // A client of a real gateway, for tests: one connection, requests by their ids, events as they come.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 
 /** Where the gateway is; tests that need one are skipped without it. */
 export const GATEWAY = process.env.THREADLINE_TEST_GATEWAY
@@ -178,3 +179,19 @@ export const told = ({ status, success, terminal, output, error }) => ({ status,
 
 /** @param {any} task */
 export const names = (task) => task.artifacts.map((/** @type {any} */ artifact) => artifact.relativePath).sort();
+
+/** What the model was asked. */
+export const prompts = async () => (await (await fetch(GATEWAY.model.replace(/v1$/, "seen"))).json()).prompts;
+
+/** The sidecars of this gateway: no other's. */
+export function sidecars() {
+  const media = join(GATEWAY.folder, "state", "media");
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number).filter((pid) => {
+    try {
+      const said = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+      return said[1] === "openclaw-sidecar" && said.includes(media);
+    } catch {
+      return false;
+    }
+  });
+}

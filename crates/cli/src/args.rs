@@ -97,7 +97,7 @@ pub(crate) enum Command {
     #[command(after_help = STATUS)]
     Status(Status),
     /// Check that everything is in order, and say what to do where it is not
-    Doctor,
+    Doctor(Doctor),
     /// End the background process
     Stop,
     /// Look at the settings
@@ -347,6 +347,22 @@ pub(crate) struct Serve {
     /// Also answer the process that started it, over standard input and output, and end with it
     #[arg(long)]
     pub(crate) stdio: bool,
+}
+
+/// `doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Mend what can be mended in an OpenClaw gateway on this machine
+    #[arg(long)]
+    pub(crate) mend: bool,
+    /// The gateway's own command, for --mend
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        default_value = "openclaw",
+        requires = "mend"
+    )]
+    pub(crate) openclaw: String,
 }
 
 /// `openclaw`.

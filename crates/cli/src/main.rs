@@ -98,7 +98,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
 fn goes_on(command: &Command) -> bool {
     matches!(
         command,
-        Command::Config(_) | Command::Doctor | Command::Stop | Command::Version
+        Command::Config(_) | Command::Doctor(_) | Command::Stop | Command::Version
     )
 }
 

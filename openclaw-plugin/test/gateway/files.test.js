@@ -1,11 +1,11 @@
 // Where a run may leave files, and whose they are, on a real gateway.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { Client, GATEWAY, Thread, names, pause, skip } from "../../testing/client.js";
+import { Client, GATEWAY, Thread, names, pause, sidecars, skip } from "../../testing/client.js";
 
 const MEDIA = GATEWAY && join(GATEWAY.folder, "state", "media");
 // Short names: the gateway takes 40 letters and slashes in a row for a secret, and blots them out of prompts.
@@ -36,6 +36,17 @@ test("in the shared workspace, when the run's own tool call names it", { skip },
   assert.deepEqual(names(task), [`reports/${thread.tag}.md`]);
   const next = await thread.run("[[say nothing new]]");
   assert.deepEqual(names(await thread.get(next.runId)), []);
+});
+
+test("another thread's files in an expected folder are never delivered", { skip }, async () => {
+  const [theirs, ours] = [new Thread(client, { dirs: ["reports"] }), new Thread(client, { dirs: ["reports"] })];
+  const { runId } = await ours.prepare();
+  await theirs.run(`[[write reports/${theirs.tag}.md = theirs]][[say ok]]`);
+  assert.deepEqual((await ours.get(runId)).evidence, { artifactCount: 0 });
+  await ours.send(runId, "[[say nothing of mine]]");
+  await client.end(runId);
+  await ours.collect(runId);
+  assert.deepEqual(names(await ours.get(runId)), []);
 });
 
 test("in the media and temporary folders, when no other run was under way", { skip }, async () => {
@@ -114,15 +125,3 @@ test("the sidecar is killed, and nobody notices", { skip, timeout: 60_000 }, asy
   assert.equal(now.length, 1);
   assert.notEqual(now[0], pid);
 });
-
-/** The sidecars of this gateway: no other's. */
-function sidecars() {
-  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number).filter((pid) => {
-    try {
-      const said = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-      return said[1] === "openclaw-sidecar" && said.includes(MEDIA);
-    } catch {
-      return false;
-    }
-  });
-}

@@ -12,6 +12,15 @@ before(async () => {
 });
 after(() => client?.close());
 
+/** @type {Thread} a run whose model never recovers: the gateway tries for more than a minute */
+let dead;
+test("a dead model is asked", { skip }, async () => {
+  dead = new Thread(client);
+  await dead.run("[[say words of the first run]]");
+  const { runId } = await dead.prepare();
+  await dead.send(runId, "[[fail 500]]");
+});
+
 test("a run that was only prepared has no record", { skip }, async () => {
   const thread = new Thread(client);
   const { runId } = await thread.prepare();
@@ -97,4 +106,20 @@ test("five threads at once: each its own words and its own files", { skip, timeo
     assert.equal(task.output, `I am ${thread.tag}`);
     assert.deepEqual(names(task), [`${thread.tag}.md`, `reports/${thread.tag}.txt`]);
   }
+});
+
+test("a dead model: running while the gateway tries, then failed", { skip, timeout: 180_000 }, async () => {
+  const runId = `run-${dead.tag}-2`;
+  const ended = client.end(runId);
+  let over = false;
+  ended.then(() => (over = true));
+  while (!over) {
+    const task = await dead.get(runId, { includeArtifacts: false });
+    if (!over) assert.deepEqual([task.status, task.terminal, task.output], ["running", false, undefined]);
+    await pause(500);
+  }
+  assert.equal(await ended, "error");
+  const task = await dead.get(runId);
+  assert.deepEqual([task.status, task.success, task.terminal, task.output], ["failed", false, true, undefined]);
+  assert.match(task.error, /\w/);
 });

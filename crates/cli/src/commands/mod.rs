@@ -119,7 +119,7 @@ pub(crate) async fn perform(cli: Cli, context: Context) -> Result<Exit, Fault> {
         }
         Command::OpenclawSidecar(args) => sidecar::sidecar(&context, args).await,
         Command::Stop => owner::stop(&context).await,
-        Command::Doctor => doctor::doctor(&context).await,
+        Command::Doctor(args) => doctor::doctor(&context, &args).await,
         Command::Config(ConfigCommand::Show { origin }) => settings::config(&context, origin),
         Command::Token(TokenCommand::Show) => settings::token(&context),
         Command::Version => settings::version(&context),

@@ -4,15 +4,28 @@
 mod files;
 #[path = "openclaw_pack.rs"]
 mod pack;
+#[path = "openclaw_settings.rs"]
+mod settings;
 
-use std::{io, path::Path, process::Stdio, time::Duration};
+use std::{
+    ffi::OsStr,
+    io,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use serde_json::json;
 use threadline_contract::{Code, Fault};
 use threadline_files::{Access, Reason, Root, atomic};
 use tokio::process::Command;
 
-use self::{files::FILES, pack::Packed};
+pub(super) use self::settings::state_folder;
+use self::{
+    files::FILES,
+    pack::Packed,
+    settings::{Compared, Settings},
+};
 use super::Context;
 use crate::{
     args::OpenclawInstall,
@@ -28,49 +41,73 @@ const PROGRAM: &str = "bin/threadline";
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(super) async fn install(context: &Context, args: OpenclawInstall) -> Result<Exit, Fault> {
-    let program = std::env::current_exe()
-        .and_then(|path| path.canonicalize())
-        .map_err(|e| broken(&format!("This program cannot be found on the disk ({e})")))?;
     match args.pack {
-        Some(file) => for_another_machine(context, &program, &file),
-        None => for_this_machine(context, &program, &args.openclaw).await,
+        Some(file) => for_another_machine(context, &file),
+        None => for_this_machine(context, &args.openclaw).await,
     }
 }
 
+/// This program's own file.
+fn own_program() -> Result<PathBuf, Fault> {
+    std::env::current_exe()
+        .and_then(|path| path.canonicalize())
+        .map_err(|e| broken(&format!("This program cannot be found on the disk ({e})")))
+}
+
+/// A plugin that was put into a gateway.
+pub(super) struct Put {
+    /// Where it lies.
+    pub(super) folder: PathBuf,
+    program: PathBuf,
+    settings: Option<Compared>,
+}
+
 /// Puts the plugin's folder into the data folder, and lets the gateway's own command link it.
-async fn for_this_machine(
-    context: &Context,
-    program: &Path,
-    openclaw: &str,
-) -> Result<Exit, Fault> {
+pub(super) async fn put(context: &Context, openclaw: &str) -> Result<Put, Fault> {
+    let program = own_program()?;
     let places = Places::new(&context.config.data);
     places.make()?;
     let folder = places.openclaw().join("plugin");
-    lay_out(&folder, program)?;
+    lay_out(&folder, &program)?;
     if !context.json {
-        eprintln!("Asking `{openclaw}` to take the plugin; this can take half a minute …");
+        eprintln!("Asking `{openclaw}` to take the plugin; this can take a minute …");
     }
-    ask(openclaw, &folder).await?;
+    let settings = Settings::find(|name| std::env::var_os(name).map(PathBuf::from));
+    link(openclaw, &folder).await?;
+    Ok(Put {
+        folder,
+        program,
+        settings: settings.map(Settings::compare),
+    })
+}
+
+async fn for_this_machine(context: &Context, openclaw: &str) -> Result<Exit, Fault> {
+    let put = put(context, openclaw).await?;
     let told = json!({
-        "plugin": PLUGIN, "folder": folder, "program": program,
+        "plugin": PLUGIN, "folder": put.folder, "program": put.program,
+        "settings": put.settings.as_ref().map(Compared::told),
         "next": ["openclaw gateway restart", "threadline doctor"],
     });
     context.print(&told, || {
         format!(
-            "The plugin lies in {} and is switched on.\n\n\
+            "The plugin lies in {} and is switched on.\n{}\n\
              Restart the gateway, so that it loads it:\n  openclaw gateway restart\n\n\
              Then tell Threadline where the gateway is, and look whether all is in order:\n  \
              export THREADLINE_OPENCLAW_URL=ws://127.0.0.1:18789\n  \
              export THREADLINE_OPENCLAW_TOKEN=…    (gateway.auth.token in openclaw.json)\n  \
              threadline doctor\n",
-            folder.display()
+            put.folder.display(),
+            put.settings
+                .as_ref()
+                .map_or_else(String::new, Compared::said)
         )
     });
     Ok(Exit::Done)
 }
 
-fn for_another_machine(context: &Context, program: &Path, file: &Path) -> Result<Exit, Fault> {
-    let bytes = std::fs::read(program)
+fn for_another_machine(context: &Context, file: &Path) -> Result<Exit, Fault> {
+    let program = own_program()?;
+    let bytes = std::fs::read(&program)
         .map_err(|e| broken(&format!("{} cannot be read ({e})", program.display())))?;
     let mut packed = Packed::default();
     for (name, text) in FILES {
@@ -138,13 +175,44 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Has the gateway's own command link the folder: it knows the gateway's settings, and adds the
-/// plugin to the list of those that are allowed.
-async fn ask(openclaw: &str, folder: &Path) -> Result<(), Fault> {
+/// plugin to the list of those that are allowed. It does not switch on what somebody switched off.
+async fn link(openclaw: &str, folder: &Path) -> Result<(), Fault> {
+    let folder = folder.as_os_str();
+    let [plugins, accept] = ["plugins", "--accept-capabilities"].map(OsStr::new);
+    let install = ["install", "--link"].map(OsStr::new);
+    ask(
+        openclaw,
+        &[
+            plugins,
+            install[0],
+            install[1],
+            folder,
+            OsStr::new("--force"),
+            accept,
+        ],
+    )
+    .await?;
+    ask(
+        openclaw,
+        &[plugins, OsStr::new("enable"), OsStr::new(PLUGIN), accept],
+    )
+    .await
+}
+
+/// Has the gateway's own command change one of its settings.
+pub(super) async fn set(openclaw: &str, name: &str, value: &Path) -> Result<(), Fault> {
+    let [config, set] = ["config", "set"].map(OsStr::new);
+    ask(
+        openclaw,
+        &[config, set, OsStr::new(name), value.as_os_str()],
+    )
+    .await
+}
+
+async fn ask(openclaw: &str, arguments: &[&OsStr]) -> Result<(), Fault> {
     let mut command = Command::new(openclaw);
     command
-        .args(["plugins", "install", "--link"])
-        .arg(folder)
-        .args(["--force", "--accept-capabilities"])
+        .args(arguments)
         .env("NO_COLOR", "1")
         .stdin(Stdio::null())
         .kill_on_drop(true);
@@ -161,7 +229,7 @@ async fn ask(openclaw: &str, folder: &Path) -> Result<(), Fault> {
     let said = String::from_utf8_lossy(&said);
     Err(unwilling(
         openclaw,
-        &format!("refused the plugin: {}", last_words(&said)),
+        &format!("refused: {}", last_words(&said)),
     ))
 }
 

@@ -8,13 +8,14 @@ macro_rules! plugin_files {
 }
 
 /// Every file that the gateway needs, by its path in the plugin's folder.
-pub(super) const FILES: [(&str, &str); 19] = plugin_files![
+pub(super) const FILES: [(&str, &str); 20] = plugin_files![
     "index.js",
     "openclaw.plugin.json",
     "package.json",
     "src/download.js",
     "src/hooks.js",
     "src/judge.js",
+    "src/kept.js",
     "src/keys.js",
     "src/lines.js",
     "src/mapping.js",

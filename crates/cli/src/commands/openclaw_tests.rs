@@ -53,14 +53,15 @@ fn the_folder_is_laid_out_anew_each_time() {
 }
 
 #[tokio::test]
-async fn the_gateways_command_is_asked_to_link_it() {
+async fn the_gateways_command_is_asked_to_link_it_and_to_switch_it_on() {
     let data = tempfile::tempdir().unwrap();
     let noted = data.path().join("noted");
-    let openclaw = command(data.path(), &format!("echo \"$@\" > {}", noted.display()));
-    ask(&openclaw, Path::new("/the/folder")).await.unwrap();
+    let openclaw = command(data.path(), &format!("echo \"$@\" >> {}", noted.display()));
+    link(&openclaw, Path::new("/the/folder")).await.unwrap();
     assert_eq!(
         fs::read_to_string(noted).unwrap(),
-        "plugins install --link /the/folder --force --accept-capabilities\n"
+        "plugins install --link /the/folder --force --accept-capabilities\n\
+         plugins enable openclaw-multi-session-plugins --accept-capabilities\n"
     );
 }
 
@@ -71,17 +72,19 @@ async fn what_it_says_last_is_told() {
         data.path(),
         "echo starting; echo 'Config is read-only' >&2; exit 3",
     );
-    let fault = ask(&openclaw, Path::new("/f")).await.unwrap_err();
+    let fault = link(&openclaw, Path::new("/f")).await.unwrap_err();
     assert_eq!(fault.code, Code::ProviderUnavailable);
     assert_eq!(
         fault.message,
-        format!("`{openclaw}` refused the plugin: starting Config is read-only.")
+        format!("`{openclaw}` refused: starting Config is read-only.")
     );
 }
 
 #[tokio::test]
 async fn without_the_command_there_is_advice() {
-    let fault = ask("/nowhere/openclaw", Path::new("/f")).await.unwrap_err();
+    let fault = link("/nowhere/openclaw", Path::new("/f"))
+        .await
+        .unwrap_err();
     assert!(fault.message.contains("--openclaw"), "{fault}");
     assert!(fault.message.contains("--pack"), "{fault}");
 }

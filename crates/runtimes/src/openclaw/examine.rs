@@ -14,6 +14,7 @@ use super::{
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The program behind the plugin may have to be started first.
 const START: Duration = Duration::from_secs(30);
+const RESTART: &str = "Then restart the gateway.";
 const INSTALL: &str =
     "Run `threadline openclaw install` on the gateway's machine and restart the gateway.";
 
@@ -28,6 +29,15 @@ pub enum Standing {
     Bad,
 }
 
+/// What a program on the gateway's machine can do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mend {
+    /// Put this version's plugin into the gateway.
+    Plugin,
+    /// Put the gateway's log elsewhere.
+    Log,
+}
+
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -39,6 +49,8 @@ pub struct Finding {
     pub found: String,
     /// What to do about it.
     pub advice: Option<String>,
+    /// The same, if a program can do it.
+    pub mend: Option<Mend>,
 }
 
 impl Finding {
@@ -48,6 +60,7 @@ impl Finding {
             standing: Standing::Good,
             found: found.into(),
             advice: None,
+            mend: None,
         }
     }
     fn doubtful(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
@@ -63,6 +76,17 @@ impl Finding {
             ..Self::doubtful(what, found, advice)
         }
     }
+    fn mended_by(self, mend: Mend) -> Self {
+        Self {
+            mend: Some(mend),
+            ..self
+        }
+    }
+}
+
+/// The plugin is not there, or not this version's.
+fn no_plugin(found: impl Into<String>) -> Finding {
+    Finding::bad("OpenClaw plugin", found, INSTALL).mended_by(Mend::Plugin)
 }
 
 /// Connects, looks, and leaves. No thread, session or run is made at the gateway. `folder` is where this
@@ -101,7 +125,7 @@ async fn look(conn: &Conn, url: &str, version: &str) -> Vec<Finding> {
         format!("OpenClaw {} at {url}", conn.hello().server.version),
     )];
     if !conn.hello().has(PREPARE) {
-        findings.push(Finding::bad("OpenClaw plugin", NO_PLUGIN, INSTALL));
+        findings.push(no_plugin(NO_PLUGIN));
         return findings;
     }
     let agents: Result<Value, _> = conn.call("agents.list", json!({}), PATIENCE).await;
@@ -148,11 +172,8 @@ fn of_agents(agents: &Value) -> Finding {
 fn of_answer(answer: &Value, version: &str) -> Vec<Finding> {
     let plugin = &answer["plugin"];
     let Some(own) = plugin["version"].as_str() else {
-        return vec![Finding::bad(
-            "OpenClaw plugin",
-            "it does not say what it is, so it is not this Threadline's",
-            INSTALL,
-        )];
+        let found = "it does not say what it is, so it is not this Threadline's";
+        return vec![no_plugin(found)];
     };
     let program = plugin["sidecar"]["version"].as_str().unwrap_or("unknown");
     let said = format!("version {own}, with the program's version {program}");
@@ -161,7 +182,7 @@ fn of_answer(answer: &Value, version: &str) -> Vec<Finding> {
         true => Finding::good("OpenClaw plugin", said),
         false => {
             let advice = format!("This is version {version}. {INSTALL}");
-            Finding::doubtful("OpenClaw plugin", said, advice)
+            Finding::doubtful("OpenClaw plugin", said, advice).mended_by(Mend::Plugin)
         }
     }];
     let folder = answer["remoteWorkingDirectory"].as_str().unwrap_or("");
@@ -176,11 +197,10 @@ fn of_answer(answer: &Value, version: &str) -> Vec<Finding> {
 
 /// The gateway's log must not lie where files of runs are collected.
 fn of_log(plugin: &Value) -> Finding {
-    let advice =
-        "It is never delivered, but set `logging.file` in openclaw.json to a place of its own.";
+    let advice = "It is never delivered, but each run names it: `openclaw config set logging.file ~/.openclaw/logs/gateway.log` puts it elsewhere.";
     let Some(file) = plugin["logFile"].as_str() else {
         let found = "it lies in /tmp/openclaw, where files of runs are collected";
-        return Finding::doubtful("OpenClaw log", found, advice);
+        return Finding::doubtful("OpenClaw log", found, advice).mended_by(Mend::Log);
     };
     let arguments = plugin["sidecar"]["args"].as_array();
     let words = arguments.into_iter().flatten().filter_map(Value::as_str);
@@ -197,7 +217,7 @@ fn of_log(plugin: &Value) -> Finding {
     match inside {
         Some(root) => {
             let found = format!("{file} lies in {root}, where files of runs are collected");
-            Finding::doubtful("OpenClaw log", found, advice)
+            Finding::doubtful("OpenClaw log", found, advice).mended_by(Mend::Log)
         }
         None => Finding::good("OpenClaw log", file),
     }
@@ -212,12 +232,13 @@ fn of_refusal(error: &CallError) -> Finding {
         );
     };
     match (said.code.as_str(), said.detail("code")) {
-        ("FORBIDDEN", _) => Finding::bad(
-            "OpenClaw plugin",
-            "it answers administrators only, so it is an earlier one of the same name",
-            INSTALL,
-        ),
-        (_, Some("SIDECAR_MISSING")) => Finding::bad("OpenClaw plugin", &said.message, INSTALL),
+        ("FORBIDDEN", _) => {
+            no_plugin("it answers administrators only, so it is an earlier one of the same name")
+        }
+        // It says itself what to do.
+        (_, Some("SIDECAR_MISSING")) => {
+            Finding::bad("OpenClaw plugin", &said.message, RESTART).mended_by(Mend::Plugin)
+        }
         _ => Finding::bad(
             "OpenClaw plugin",
             format!("{} [{}]", said.message, said.code),

@@ -93,10 +93,13 @@ fn refusals_say_what_to_do() {
     };
     let earlier = refused(json!({"code": "FORBIDDEN", "message": "missing scope: operator.admin"}));
     assert!(earlier.found.contains("earlier"), "{earlier:?}");
+    assert_eq!(earlier.mend, Some(Mend::Plugin));
     let missing = refused(
         json!({"code": "UNAVAILABLE", "message": "no program", "details": {"code": "SIDECAR_MISSING"}}),
     );
-    assert_eq!(missing.advice.as_deref(), Some(INSTALL));
+    assert_eq!(missing.advice.as_deref(), Some(RESTART));
+    assert_eq!(missing.mend, Some(Mend::Plugin));
     let other = refused(json!({"code": "PREPARE_FAILED", "message": "no folder"}));
     assert_eq!(other.found, "no folder [PREPARE_FAILED]");
+    assert_eq!(other.mend, None);
 }

@@ -36,7 +36,7 @@ use threadline_contract::{
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-pub use self::examine::{Finding, Standing, examine};
+pub use self::examine::{Finding, Mend, Standing, examine};
 use self::{
     answer::Answers,
     evidence::Ruling,

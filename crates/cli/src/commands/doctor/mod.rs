@@ -17,6 +17,7 @@ use self::{
 };
 use super::Context;
 use crate::{
+    args,
     client::Matters,
     exit::Exit,
     owner::{Places, look},
@@ -79,7 +80,7 @@ impl Check {
     }
 }
 
-pub(super) async fn doctor(context: &Context) -> Result<Exit, Fault> {
+pub(super) async fn doctor(context: &Context, args: &args::Doctor) -> Result<Exit, Fault> {
     let config = &context.config;
     let places = Places::new(&config.data);
     let mut checks = vec![settings(context)];
@@ -110,7 +111,7 @@ pub(super) async fn doctor(context: &Context) -> Result<Exit, Fault> {
     }
     checks.push(model(config).await);
     if usable {
-        checks.extend(openclaw(config, &places).await);
+        checks.extend(openclaw(context, &places, args).await);
     }
     let worst = checks
         .iter()

@@ -78,10 +78,10 @@ impl WireError {
 }
 impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.detail("code") {
-            Some(code) => write!(f, "{} ({code})", self.message),
-            None => write!(f, "{} ({})", self.message, self.code),
-        }
+        // Some are sentences; here each becomes a part of one.
+        let message = self.message.trim_end_matches('.');
+        let code = self.detail("code").unwrap_or(&self.code);
+        write!(f, "{message} ({code})")
     }
 }
 
