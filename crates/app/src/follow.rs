@@ -31,6 +31,9 @@ use crate::{
     verdict::{self, Told},
 };
 
+/// How much longer than its budget a run is waited for.
+const BEYOND_BUDGET: Duration = Duration::from_secs(5 * 60);
+
 /// What is followed.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
@@ -271,10 +274,11 @@ async fn poll(bridge: &Bridge, order: &Order, out: &mpsc::Sender<Heard>) -> Resu
                 }
                 last = Instant::now();
                 order.know(&told.snapshot);
+                let deadline = deadline(&told.snapshot, bridge.timings.deadline);
                 tell(out, Heard::Handle(Box::new(told.snapshot))).await?;
                 let running = Millis::now().since(order.started_at).unsigned_abs();
                 let working = Duration::from_millis(running).saturating_sub(asked);
-                if working > bridge.timings.deadline && stage != Some(Stage::Waiting) {
+                if working > deadline && stage != Some(Stage::Waiting) {
                     return Err(Trouble::final_(
                         Code::PollTimeout,
                         "The run did not end in its time. It goes on at the bridge; `threadline sync` brings its result.",
@@ -289,6 +293,12 @@ async fn poll(bridge: &Bridge, order: &Order, out: &mpsc::Sender<Heard>) -> Resu
         }
         tokio::time::sleep(bridge.timings.poll).await;
     }
+}
+
+/// How long a run is waited for: a little longer than the bridge gives it.
+fn deadline(snapshot: &Snapshot, otherwise: Duration) -> Duration {
+    let minutes = snapshot.runtime_budget_minutes.map(u64::from);
+    minutes.map_or(otherwise, |n| Duration::from_secs(n * 60) + BEYOND_BUDGET)
 }
 
 /// The parameters that find the run again.
@@ -368,3 +378,7 @@ async fn tell(out: &mpsc::Sender<Heard>, heard: Heard) -> Result<(), Trouble> {
         .await
         .map_err(|_| Trouble::final_(Code::Internal, "Nobody listens any more."))
 }
+
+#[cfg(test)]
+#[path = "follow_tests.rs"]
+mod tests;

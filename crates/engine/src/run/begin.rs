@@ -61,6 +61,7 @@ impl Driver<'_> {
         }
         let (runtime, plan) = (self.runtime.clone(), self.plan.clone());
         let mut preparing = runtime.prepare(&plan);
+        let stopping = self.engine.stopping().clone();
         let prepared = loop {
             tokio::select! {
                 prepared = &mut preparing => break prepared,
@@ -71,6 +72,7 @@ impl Driver<'_> {
                         return self.never_began().await;
                     }
                 }
+                () = stopping.cancelled() => return Err(Halt::Stopping),
             }
         };
         match prepared {

@@ -1,6 +1,6 @@
 //! The phase in which the runtime works: its frames become the log, its end becomes the record.
 
-use threadline_contract::{Code, QuestionState, RuntimeId};
+use threadline_contract::{Code, Fault, QuestionState, RuntimeId, Usage};
 use threadline_runtimes::{End, Follow, Frame, Registry, Signal, Update};
 use threadline_store::{NewEvent, RunChange};
 use tokio::time::{Instant, sleep_until};
@@ -107,40 +107,40 @@ impl Driver<'_> {
                     match update::of_frame(&frame, &self.run.thread, &self.run.id) {
                         Some(update) => events.push(update::logged(&update, Some(frame.no))?),
                         None => {
-                            self.flush(&mut events).await?;
+                            self.flush(&mut events, usage.take()).await?;
                             self.question(frame).await?;
                         }
                     }
                 }
                 Signal::End(end) => {
-                    self.flush(&mut events).await?;
+                    self.flush(&mut events, usage.take()).await?;
                     return Ok(Some(end));
                 }
             }
         }
-        // Recorded as it grows: a run that is lost has used it all the same.
+        self.flush(&mut events, usage).await?;
+        Ok(None)
+    }
+
+    /// Logs what is there. What the run has used is recorded as it grows: one that is lost has used it
+    /// all the same.
+    async fn flush(
+        &mut self,
+        events: &mut Vec<NewEvent>,
+        usage: Option<Usage>,
+    ) -> Result<(), Halt> {
+        let events = std::mem::take(events);
         if usage.is_some() {
             let change = RunChange {
                 usage,
                 ..RunChange::default()
             };
-            self.run = self
-                .engine
-                .store()
-                .change_run(&self.lease, change, events)
-                .await?;
-            return Ok(None);
+            let changed = self.engine.store().change_run(&self.lease, change, events);
+            self.run = changed.await?;
+        } else if !events.is_empty() {
+            self.log(events).await?;
         }
-        self.flush(&mut events).await?;
-        Ok(None)
-    }
-
-    async fn flush(&self, events: &mut Vec<NewEvent>) -> Result<(), Halt> {
-        if events.is_empty() {
-            Ok(())
-        } else {
-            self.log(std::mem::take(events)).await
-        }
+        Ok(())
     }
 
     async fn question(&mut self, frame: Frame) -> Result<(), Halt> {
@@ -195,12 +195,11 @@ impl Driver<'_> {
     /// decided while nobody listened is simply handed over now.
     async fn hand_over_decisions(&mut self) -> Result<(), Halt> {
         let run = self.plan.run_ref();
-        self.owes = false;
+        let known = std::mem::take(&mut self.owes);
         if self.cancel_requested()
             && let Err(fault) = self.runtime.cancel(&run).await
         {
-            self.owes = true;
-            warn!(run.id = %self.id(), code = %fault.code, "Run {} could not be asked to stop: {}", self.id(), fault.message);
+            self.not_heard("its stop", &fault, known);
         }
         for question in self.engine.store().questions_of_run(self.id()).await? {
             if !matches!(
@@ -214,11 +213,19 @@ impl Driver<'_> {
                 .answer(&run, &question.question_id, question.answer_text())
                 .await
             {
-                self.owes |= fault.code == Code::ProviderUnavailable;
-                warn!(run.id = %self.id(), code = %fault.code, "An answer did not reach run {}: {}", self.id(), fault.message);
+                self.not_heard("an answer", &fault, known);
             }
         }
         Ok(())
+    }
+
+    /// Something that was decided did not reach the runtime. One that is away is told later; that it
+    /// still is need not be said again.
+    fn not_heard(&mut self, what: &str, fault: &Fault, known: bool) {
+        self.owes |= fault.code == Code::ProviderUnavailable;
+        if !known {
+            warn!(run.id = %self.id(), code = %fault.code, "Run {} did not hear of {what}: {}", self.id(), fault.message);
+        }
     }
 }
 

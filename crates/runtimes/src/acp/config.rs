@@ -133,7 +133,11 @@ impl AgentConfig {
     /// Whether its program is one that is known to say its version when it is asked for it. What
     /// another command line would do with that is its own affair.
     pub(super) fn tells_version(&self) -> bool {
-        let name = self.command.first().map(Path::new).and_then(Path::file_name);
+        let name = self
+            .command
+            .first()
+            .map(Path::new)
+            .and_then(Path::file_name);
         let known = |profile: &Profile| profile.command.first().map(OsStr::new) == name;
         name.is_some() && PROFILES.iter().any(known)
     }

@@ -115,3 +115,45 @@ fn what_comes_before_the_prompt_is_nobodys() {
     assert_eq!(reply, None, "a run that has not begun answers nothing");
     assert_eq!(past.open().count(), 0);
 }
+
+#[test]
+fn a_permission_says_what_kind_of_tool_call_it_is_for() {
+    let mut past = prompted();
+    let call = json!({"sessionUpdate": "tool_call", "toolCallId": "told", "title": "Look", "kind": "read"});
+    let told = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": call}});
+    take(&mut past, &entry(7, 0, told));
+    for (no, call, kind) in [
+        (
+            8,
+            json!({"toolCallId": "a", "title": "Run", "kind": "execute"}),
+            ToolKind::Execute,
+        ),
+        // Told before, and not said again.
+        (9, json!({"toolCallId": "told"}), ToolKind::Read),
+        // Of a kind that came with a later version, or of none: never taken for a harmless one.
+        (
+            10,
+            json!({"toolCallId": "b", "kind": "switch_mode"}),
+            ToolKind::Other,
+        ),
+        (
+            11,
+            json!({"toolCallId": "c", "title": "Do"}),
+            ToolKind::Other,
+        ),
+        (12, json!({}), ToolKind::Other),
+    ] {
+        let params = json!({"sessionId": "s", "options": [], "toolCall": call});
+        let asked = json!({"jsonrpc": "2.0", "id": no, "method": "session/request_permission", "params": params});
+        let heard = take(&mut past, &entry(no, 0, asked));
+        let tools: Vec<_> = heard
+            .frames
+            .iter()
+            .filter_map(|frame| match &frame.update {
+                Update::Asked(ask) => ask.tool,
+                _ => None,
+            })
+            .collect();
+        assert_eq!(tools, [kind], "{call}");
+    }
+}

@@ -70,7 +70,8 @@ impl Shared {
         let shared = Arc::clone(self);
         tokio::spawn(async move {
             let said = shared.ask(&program).await.unwrap_or_default();
-            shared.keep_version(now, version_in(&said).unwrap_or_default())
+            shared
+                .keep_version(now, version_in(&said).unwrap_or_default())
                 .await;
             drop(asking);
         });
@@ -94,7 +95,9 @@ impl Shared {
             read.and(child.wait().await)
         };
         let ended = timeout(PATIENCE, talk).await.ok()?.ok()?;
-        ended.success().then(|| String::from_utf8_lossy(&said).into_owned())
+        ended
+            .success()
+            .then(|| String::from_utf8_lossy(&said).into_owned())
     }
 
     async fn keep_version(&self, stamp: Option<Stamp>, version: String) {
@@ -136,7 +139,11 @@ fn version_in(said: &str) -> Option<String> {
     };
     let bare = |word: &'_ str| word.trim_matches(|c: char| "(),v".contains(c)).to_owned();
     let words: Vec<String> = said.split_whitespace().map(bare).collect();
-    words.iter().map(String::as_str).find(looks).map(str::to_owned)
+    words
+        .iter()
+        .map(String::as_str)
+        .find(looks)
+        .map(str::to_owned)
 }
 
 #[cfg(test)]

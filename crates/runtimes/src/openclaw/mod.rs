@@ -197,6 +197,10 @@ impl Runtime for OpenClaw {
         true
     }
 
+    fn connections_lost(&self) -> u64 {
+        self.gateway.lost()
+    }
+
     fn probe(&self) -> Pending<'_, Availability> {
         Box::pin(async move {
             match self.gateway.link() {

@@ -59,10 +59,7 @@ async fn a_version_is_found_out_once_and_nobody_waits_for_it() {
     becomes(&acp, &format!("version 9.9.9, {bare}")).await;
     // It is kept, for another life too.
     let again = Acp::new(world.config.clone());
-    assert_eq!(
-        again.probe().await.status,
-        format!("version 9.9.9, {bare}")
-    );
+    assert_eq!(again.probe().await.status, format!("version 9.9.9, {bare}"));
     let asked = path.with_extension("asked");
     assert_eq!(fs::read_to_string(&asked).unwrap(), "--version\n");
     // Another program in its place is asked anew.

@@ -150,6 +150,7 @@ async fn a_gateway_that_is_starting_is_tried_again_and_one_that_went_away_is_bac
         assert!(apart <= Duration::from_millis(1300), "{apart:?}");
     }
     until(|| gateway.look(|g| g.asked("config.get").len()) == 3).await;
+    assert_eq!(runtime.connections_lost(), 2);
     drop(runtime);
 }
 

@@ -12,7 +12,10 @@ mod wire;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -124,11 +127,18 @@ struct Inner {
     poke: Notify,
     listeners: Mutex<HashMap<String, Weak<dyn Listener>>>,
     seen: Mutex<Seen>,
+    /// How often the connection was lost.
+    lost: AtomicU64,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl Gateway {
+    /// How often the connection was lost.
+    pub(crate) fn lost(&self) -> u64 {
+        self.0.lost.load(Ordering::Relaxed)
+    }
+
     /// Begins to connect, and to stay connected.
     pub(crate) fn connect(config: GatewayConfig) -> Result<Self, Fault> {
         let identity = Identity::open(config.identity.clone())?;
@@ -140,6 +150,7 @@ impl Gateway {
             poke: Notify::new(),
             listeners: Mutex::default(),
             seen: Mutex::default(),
+            lost: AtomicU64::new(0),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
@@ -310,6 +321,7 @@ async fn keep(inner: Arc<Inner>) {
                     "The OpenClaw gateway at {} is gone: {why}",
                     inner.config.url
                 );
+                inner.lost.fetch_add(1, Ordering::Relaxed);
                 (gone, tries) = (Some(Instant::now()), 0);
                 (why, None)
             }

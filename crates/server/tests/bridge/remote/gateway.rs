@@ -262,10 +262,7 @@ impl Runtime for Remote {
     fn collect<'a>(&'a self, _: &'a TurnPlan, _: &'a End) -> Pending<'a, Result<Manifest, Fault>> {
         Box::pin(async {
             self.0.reached()?;
-            let own = (
-                CONTENT.len() as u64,
-                Digest(Sha256::digest(CONTENT).into()),
-            );
+            let own = (CONTENT.len() as u64, Digest(Sha256::digest(CONTENT).into()));
             let (size, sha256) = self.0.zeros.lock().unwrap().unwrap_or(own);
             let artifact = |path: &str| Artifact {
                 path: ArtifactPath::new(path).unwrap(),

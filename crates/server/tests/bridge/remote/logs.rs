@@ -78,7 +78,10 @@ async fn every_line_about_a_run_names_it_and_its_session_and_none_holds_a_secret
     for line in text.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let ours = line["target"].as_str().unwrap().starts_with("threadline");
-        let Some(run) = runs.iter().find(|run| line.to_string().contains(run.as_str())) else {
+        let Some(run) = runs
+            .iter()
+            .find(|run| line.to_string().contains(run.as_str()))
+        else {
             continue;
         };
         if !ours {
@@ -87,7 +90,10 @@ async fn every_line_about_a_run_names_it_and_its_session_and_none_holds_a_secret
         about += 1;
         let spans = line["spans"].as_array().cloned().unwrap_or_default();
         let named = spans.iter().chain([&line["fields"]]).any(|said| {
-            said["run.id"] == json!(run) && said["session"].as_str().is_some_and(|s| s.contains("draft:"))
+            said["run.id"] == json!(run)
+                && said["session"]
+                    .as_str()
+                    .is_some_and(|s| s.contains("draft:"))
         });
         assert!(named, "{line}");
     }

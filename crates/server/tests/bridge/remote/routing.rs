@@ -29,12 +29,42 @@ async fn a_turn_goes_where_it_says_also_in_other_apps_words() {
     let bridge = bridge_with(folder.path(), &gateway, "builtin").await;
     let say = json!({"prompt": "[[say hi]]"});
     for (n, routing, more, runtime) in [
-        (1, json!({"explicitExecutionTarget": "gateway", "preferredGatewayProviderId": "openclaw"}), json!({}), "openclaw"),
-        (2, json!({"executionTarget": "gateway", "gatewayProvider": "openclaw"}), json!({}), "openclaw"),
-        (3, json!({"gatewayProviderId": "openclaw"}), json!({}), "openclaw"),
-        (4, json!({"explicitExecutionTarget": "single-agent", "explicitProviderId": "builtin"}), json!({}), "builtin"),
-        (5, json!({"routingMode": "explicit"}), json!({"executionTarget": "agent", "provider": "builtin"}), "builtin"),
-        (6, json!({}), json!({"requestedExecutionTarget": "singleAgent"}), "builtin"),
+        (
+            1,
+            json!({"explicitExecutionTarget": "gateway", "preferredGatewayProviderId": "openclaw"}),
+            json!({}),
+            "openclaw",
+        ),
+        (
+            2,
+            json!({"executionTarget": "gateway", "gatewayProvider": "openclaw"}),
+            json!({}),
+            "openclaw",
+        ),
+        (
+            3,
+            json!({"gatewayProviderId": "openclaw"}),
+            json!({}),
+            "openclaw",
+        ),
+        (
+            4,
+            json!({"explicitExecutionTarget": "single-agent", "explicitProviderId": "builtin"}),
+            json!({}),
+            "builtin",
+        ),
+        (
+            5,
+            json!({"routingMode": "explicit"}),
+            json!({"executionTarget": "agent", "provider": "builtin"}),
+            "builtin",
+        ),
+        (
+            6,
+            json!({}),
+            json!({"requestedExecutionTarget": "singleAgent"}),
+            "builtin",
+        ),
         (7, json!({"routingMode": "auto"}), json!({}), "builtin"),
     ] {
         let thread = format!("draft:{n}");
@@ -60,13 +90,25 @@ async fn auto_follows_the_thread_then_the_operator() {
         run["runtime"].clone()
     };
     let builtin = json!({"explicitProviderId": "builtin"});
-    assert_eq!(go("draft:1", &auto, "session.start").await, json!("openclaw"));
-    assert_eq!(go("draft:2", &builtin, "session.start").await, json!("builtin"));
+    assert_eq!(
+        go("draft:1", &auto, "session.start").await,
+        json!("openclaw")
+    );
+    assert_eq!(
+        go("draft:2", &builtin, "session.start").await,
+        json!("builtin")
+    );
     // A thread's runtime is fixed at its first turn.
-    assert_eq!(go("draft:2", &auto, "session.message").await, json!("builtin"));
+    assert_eq!(
+        go("draft:2", &auto, "session.message").await,
+        json!("builtin")
+    );
     // Whoever wants an agent is never sent to a gateway.
     let agent = json!({"explicitExecutionTarget": "agent"});
-    assert_eq!(go("draft:3", &agent, "session.start").await, json!("builtin"));
+    assert_eq!(
+        go("draft:3", &agent, "session.start").await,
+        json!("builtin")
+    );
     bridge.stop().await;
 }
 
@@ -118,9 +160,6 @@ async fn b10_a_run_goes_on_without_its_client() {
     drop(bridge.stream(&turn("draft:1"), None).await);
     bridge.at_stage("draft:1", "working").await;
     gateway.end.send_replace(Some(ended(EndStatus::Completed)));
-    assert_eq!(
-        bridge.ended("draft:1").await["status"],
-        json!("completed")
-    );
+    assert_eq!(bridge.ended("draft:1").await["status"], json!("completed"));
     bridge.stop().await;
 }

@@ -533,7 +533,7 @@ async fn what_a_run_used_is_recorded_as_it_grows() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(snapshot(&bridge, "draft:1").await["usage"], used);
-    // The end does not say it, and what was known stands.
+    // The end does not say it, and what was known stands; also where both come at once.
     gateway.end.send_replace(Some(ended(EndStatus::Failed)));
     let run = bridge.ended("draft:1").await;
     assert_eq!(run["usage"], used);
@@ -541,6 +541,8 @@ async fn what_a_run_used_is_recorded_as_it_grows() {
         run["wallMs"].as_i64(),
         Some(run["endedAt"].as_i64().unwrap() - run["startedAt"].as_i64().unwrap())
     );
+    bridge.rpc("session.start", turn("draft:2")).await;
+    assert_eq!(bridge.ended("draft:2").await["usage"], used);
     bridge.stop().await;
 }
 
