@@ -187,7 +187,7 @@ impl Story {
                 }
             }
             "task.step" => out.extend(update.step.and_then(|step| self.step(step))),
-            "task.note" => out.extend(update.message.map(Say::Note)),
+            "task.note" | "task.deadline_exceeded" => out.extend(update.message.map(Say::Note)),
             "task.question_asked" => {
                 if let Some(question) = update.question {
                     self.ask(question, out);

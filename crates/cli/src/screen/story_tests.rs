@@ -236,6 +236,17 @@ fn a_question_is_asked_once_and_closed_once() {
 }
 
 #[test]
+fn a_run_that_has_used_up_its_time_says_so() {
+    let mut story = Story::new(Which::Current, view(running(Some("r1"))));
+    story.hear(seen(running(Some("r1"))));
+    let event = SessionUpdate {
+        message: Some("It goes on.".into()),
+        ..update("r1", "task.deadline_exceeded")
+    };
+    assert_eq!(story.hear(at(1, event)), [Say::Note("It goes on.".into())]);
+}
+
+#[test]
 fn why_a_run_failed_is_remembered() {
     let mut story = Story::new(Which::Current, view(running(Some("r1"))));
     story.hear(seen(running(Some("r1"))));
