@@ -73,7 +73,7 @@ pub use retention::{
     IsLive, IsWanted, Kept, KeptFor, Removal, RemovalPlan, RemovedFor, Retention, ScopeFacts,
     Tombstone,
 };
-pub use service::{GcResult, Service, ServiceSettings};
+pub use service::{GcResult, MAX_PAGE, Service, ServiceSettings};
 pub use signer::Signer;
 pub use verify::{Checked, Finding, Known, Progress, Refused, Report, VerifyOptions, What, verify};
 pub use work::WorkFolder;

@@ -25,7 +25,7 @@ use crate::{
     verified::Verified,
 };
 
-pub use self::gc::GcResult;
+pub use self::{export::MAX_PAGE, gc::GcResult};
 
 /// What the service works with.
 #[derive(Clone, Debug)]

@@ -227,6 +227,23 @@ fn p58_p60_the_ignore_file() {
     );
 }
 
+/// Whoever asks for everything at once gets as much as an answer may hold, and the way to the rest.
+#[test]
+fn a_page_has_a_largest_size() {
+    let host = Host::prepared();
+    for n in 0..20_001 {
+        put(&host.scope(), &format!("{}/{n:05}", n % 100), "");
+    }
+    let most = |cursor: &serde_json::Value| {
+        let params = turn(json!({"maxFiles": 1_000_000, "cursor": cursor}));
+        host.list(params).unwrap()
+    };
+    let first = most(&json!(null));
+    let second = most(&first["nextCursor"]);
+    assert_eq!((paths(&first).len(), paths(&second).len()), (20_000, 1));
+    assert_eq!(second.get("nextCursor"), None);
+}
+
 #[test]
 fn p66_nothing_is_dropped_over_the_limit() {
     let host = Host::prepared();

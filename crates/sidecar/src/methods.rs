@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use threadline_artifacts::{ExportOptions, LINK_SECONDS, MAX_CHUNK, MAX_FILE_BYTES, Service};
+use threadline_artifacts::{
+    ExportOptions, LINK_SECONDS, MAX_CHUNK, MAX_FILE_BYTES, MAX_PAGE, Service,
+};
 use threadline_contract::{
     Code, Fault,
     plugin::{COLLECT, EXPORT, GC, LIST, PREPARE, READ},
@@ -41,6 +43,7 @@ struct Told {
     chunk_bytes: u64,
     file_bytes: u64,
     page_files: usize,
+    max_page_files: usize,
     link_seconds: i64,
 }
 
@@ -58,6 +61,7 @@ pub(crate) fn introduction(limits: &Limits) -> Introduction {
             chunk_bytes: MAX_CHUNK,
             file_bytes: MAX_FILE_BYTES,
             page_files: ExportOptions::default().max_files,
+            max_page_files: MAX_PAGE,
             link_seconds: LINK_SECONDS,
         },
     }

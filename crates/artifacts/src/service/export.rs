@@ -21,6 +21,9 @@ use crate::{
 /// Files up to this size carry their content, when a caller does not say otherwise.
 const MAX_INLINE_BYTES: u64 = 512 * 1024;
 
+/// Files on a page, however many are asked for: an answer is made in memory. The rest follows by cursor.
+pub const MAX_PAGE: usize = 20_000;
+
 impl Service {
     /// Lists a page of the run's scope, with the content of small files. When the scope is empty
     /// and folders are expected, what the run provably left in them is copied into it first.
@@ -49,7 +52,7 @@ impl Service {
         warnings.extend(gathered.warnings);
         let testimony = testimony(&params.proof);
         let options = ExportOptions {
-            max_files: positive(params.max_files).unwrap_or(200),
+            max_files: positive(params.max_files).unwrap_or(200).min(MAX_PAGE),
             cursor: params.cursor.clone(),
             since_ms: testimony.since_ms,
             constraints: Constraints::new(

@@ -24,7 +24,7 @@ fn it_introduces_itself() {
             "methods": ["initialize", "shutdown", "$/cancelRequest", PREPARE, COLLECT, EXPORT, LIST, READ, GC],
             "limits": {
                 "lineBytes": 1_048_576, "concurrentRequests": 8, "waitingRequests": 16,
-                "chunkBytes": 4_194_304, "fileBytes": 17_179_869_184_u64, "pageFiles": 200,
+                "chunkBytes": 4_194_304, "fileBytes": 17_179_869_184_u64, "pageFiles": 200, "maxPageFiles": 20_000,
                 "linkSeconds": 86_400,
             },
         })
