@@ -20,7 +20,7 @@ use crate::{
     args::{Cli, Command},
     client::Passed,
     commands::Context,
-    config::Loaded,
+    config::{Loaded, Log},
     exit::Exit,
     screen::Terminal,
 };
@@ -45,14 +45,31 @@ fn main() -> ExitCode {
 }
 
 fn perform(cli: Cli) -> Result<Exit, Fault> {
-    let broken = |what: &str| Fault::new(Code::Internal, format!("{what}."));
+    let flags = cli.settings();
+    let sources = config::gather(flags.clone())
+        .map_err(|e| broken(&format!("The current folder cannot be found ({e})")))?;
+    let cli = match (sources.only_data(), cli) {
+        // One runs beside every gateway for as long as that does, so it takes no more memory than it
+        // needs: where nothing is set, nothing is loaded to read it with.
+        (
+            Some(data),
+            Cli {
+                command: Command::OpenclawSidecar(args),
+                ..
+            },
+        ) => {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            return block_on(
+                &mut runtime,
+                commands::sidecar(&data, &Log::default(), args),
+            );
+        }
+        (_, cli) => cli,
+    };
     // Two providers, or none, make the first TLS connection panic.
     rustls::crypto::ring::default_provider()
         .install_default()
         .map_err(|_| broken("The TLS provider was installed twice"))?;
-    let flags = cli.settings();
-    let sources = config::gather(flags.clone())
-        .map_err(|e| broken(&format!("The current folder cannot be found ({e})")))?;
     let Loaded { config, mistakes } = Loaded::of(&sources);
     if !mistakes.is_empty() && !goes_on(&cli.command) {
         return Err(config::fault(&mistakes));
@@ -83,14 +100,25 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         // A client waits for one owner.
         tokio::runtime::Builder::new_current_thread()
     };
+    block_on(&mut builder, commands::perform(cli, context))
+}
+
+fn block_on(
+    builder: &mut tokio::runtime::Builder,
+    work: impl Future<Output = Result<Exit, Fault>>,
+) -> Result<Exit, Fault> {
     let runtime = builder
         .enable_all()
         .build()
         .map_err(|e| broken(&format!("The runtime could not be started ({e})")))?;
-    let done = runtime.block_on(commands::perform(cli, context));
+    let done = runtime.block_on(work);
     // A read of standard input, or a name being looked up, is not worth waiting for.
     runtime.shutdown_background();
     done
+}
+
+fn broken(what: &str) -> Fault {
+    Fault::new(Code::Internal, format!("{what}."))
 }
 
 /// Whether a command is of use although settings are wrong: those that say what is wrong, and the

@@ -29,7 +29,7 @@ use crate::{
     screen::{Terminal, ending},
 };
 
-pub(crate) use self::{agent_host::agent_host, status::Shown};
+pub(crate) use self::{agent_host::agent_host, sidecar::sidecar, status::Shown};
 
 /// What every command has.
 pub(crate) struct Context {
@@ -117,7 +117,9 @@ pub(crate) async fn perform(cli: Cli, context: Context) -> Result<Exit, Fault> {
         Command::Openclaw(OpenclawCommand::Install(args)) => {
             openclaw::install(&context, args).await
         }
-        Command::OpenclawSidecar(args) => sidecar::sidecar(&context, args).await,
+        Command::OpenclawSidecar(args) => {
+            sidecar(&context.config.data, &context.config.log, args).await
+        }
         Command::Stop => owner::stop(&context).await,
         Command::Doctor(args) => doctor::doctor(&context, &args).await,
         Command::Config(ConfigCommand::Show { origin }) => settings::config(&context, origin),

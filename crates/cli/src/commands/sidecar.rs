@@ -16,16 +16,15 @@ use threadline_artifacts::{OutputRoot, WorkspaceSources};
 use threadline_contract::{Code, Fault};
 use threadline_sidecar::{Ended, Limits, Settings, Sidecar};
 
-use super::Context;
-use crate::{args, exit::Exit, owner};
+use crate::{args, config::Log, exit::Exit, owner};
 
 /// Where references of the earlier plugin are signed with. Not a flag: those can be seen by others.
 const PEER_SECRET: &str = "XWORKMATE_ARTIFACT_REF_SIGNING_SECRET";
 
-pub(super) async fn sidecar(context: &Context, args: args::Sidecar) -> Result<Exit, Fault> {
+pub(crate) async fn sidecar(data: &Path, log: &Log, args: args::Sidecar) -> Result<Exit, Fault> {
     let mut signals = owner::Signals::listen()?;
-    owner::log_to_stderr(&context.config.log)?;
-    let service = threadline_sidecar::open(settings(context, args)?)?;
+    owner::log_to_stderr(log)?;
+    let service = threadline_sidecar::open(settings(data, args)?)?;
     // Descriptors of their own: nothing that prints by the usual way can get between the lines.
     let (input, output, watched) =
         pipes().map_err(|e| broken(&format!("Standard input or output cannot be used ({e})")))?;
@@ -54,7 +53,7 @@ pub(super) async fn sidecar(context: &Context, args: args::Sidecar) -> Result<Ex
     }
 }
 
-fn settings(context: &Context, args: args::Sidecar) -> Result<Settings, Fault> {
+fn settings(data: &Path, args: args::Sidecar) -> Result<Settings, Fault> {
     let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let home = env("HOME")
         .map(PathBuf::from)
@@ -76,7 +75,7 @@ fn settings(context: &Context, args: args::Sidecar) -> Result<Settings, Fault> {
         root
     });
     Ok(Settings {
-        state: context.config.data.join("openclaw"),
+        state: data.join("openclaw"),
         workspace: WorkspaceSources {
             plugin_config: args.workspace,
             ..WorkspaceSources::from_env(env, here.clone())

@@ -158,6 +158,15 @@ pub(crate) struct Log {
     pub(crate) format: LogFormat,
 }
 
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            filter: "info".to_owned(),
+            format: LogFormat::Text,
+        }
+    }
+}
+
 /// The form of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {

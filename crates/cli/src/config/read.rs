@@ -180,7 +180,7 @@ impl Read {
         let log = Log {
             filter: self.or(
                 "log.level",
-                "info".to_owned(),
+                Log::default().filter,
                 |v, _| filter(v),
                 String::clone,
             ),

@@ -23,6 +23,20 @@ impl Sources {
             .map(|base| base.join("threadline"))
     }
 
+    /// The data folder, where nothing else is set that every command has.
+    pub(crate) fn only_data(&self) -> Option<PathBuf> {
+        let ours = |name: &String| name.starts_with("THREADLINE_");
+        if !self.files.is_empty() || self.env.keys().any(ours) {
+            return None;
+        }
+        match self.flags.as_slice() {
+            [] => self.data_default(),
+            [flag] if flag.key == "data" => flag.value.as_ref().map(PathBuf::from),
+            _ => None,
+        }
+        .filter(|data| data.is_absolute())
+    }
+
     fn own_file(&self) -> Option<PathBuf> {
         self.based("XDG_CONFIG_HOME", ".config")
             .map(|base| base.join("threadline").join(NAME))
