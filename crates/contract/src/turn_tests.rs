@@ -156,7 +156,10 @@ fn the_aliases_of_existing_apps_count_where_routing_names_nothing() {
     };
     let codex = Ok(Wanted::Runtime(RuntimeId::Acp("codex".into())));
     assert_eq!(
-        wanted(json!({}), json!({"executionTarget": "agent", "provider": "codex"})),
+        wanted(
+            json!({}),
+            json!({"executionTarget": "agent", "provider": "codex"})
+        ),
         codex
     );
     assert_eq!(
@@ -174,7 +177,10 @@ fn the_aliases_of_existing_apps_count_where_routing_names_nothing() {
         codex
     );
     assert_eq!(
-        wanted(json!({"routingMode": "auto"}), json!({"executionTarget": "agent"})),
+        wanted(
+            json!({"routingMode": "auto"}),
+            json!({"executionTarget": "agent"})
+        ),
         Ok(Wanted::Auto)
     );
     assert_eq!(
