@@ -56,8 +56,9 @@ pub(crate) enum Other {
     Stays,
     /// It stays if it is newer.
     StaysIfNewer,
-    /// It goes: it is an earlier copy of the same file.
-    Goes,
+    /// It goes, unless somebody wrote to it since: it is an earlier copy of the same file, and a copy
+    /// has the time of its bytes.
+    OurCopy,
 }
 
 /// Puts files into a scope. Only one at a time works on a scope: the caller holds its lock.
@@ -229,7 +230,7 @@ impl<'a> Copier<'a> {
         let goes = match item.other {
             Other::Stays => false,
             Other::StaysIfNewer => there.stamp.mtime_ns < before.mtime_ns,
-            Other::Goes => true,
+            Other::OurCopy => there.stamp.mtime_ns <= before.mtime_ns,
         };
         Ok(if goes { Nothing } else { taken() })
     }

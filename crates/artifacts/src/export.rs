@@ -18,6 +18,9 @@ use crate::{
     verified::Verified,
 };
 
+/// Said on a page whose cursor no longer stands where it stood.
+const CHANGED: &str = "Files were written or removed since the page before; some may be missing or be here twice. Begin again without a cursor to have all of them.";
+
 /// What to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportOptions {
@@ -82,7 +85,7 @@ pub struct Export {
     pub empty_reason: Option<EmptyReason>,
     /// What was asked for and is on no page.
     pub gaps: ConstraintGaps,
-    /// Rules of the ignore file that have no effect.
+    /// Rules of the ignore file that have no effect, and that files changed between two pages.
     pub warnings: Vec<String>,
 }
 
@@ -123,19 +126,25 @@ impl Workspace {
         let Listed {
             all: mut before,
             omitted: walked,
-            warnings,
+            mut warnings,
         } = listed?;
         let stamps: Vec<Stamp> = before.iter().map(|c| c.stamp).collect();
         let asked = asked(options);
         let from = match &options.cursor {
             None => 0,
-            Some(text) => page::after(&before, text, &scope, &asked)?,
+            Some(text) => {
+                let begin = page::after(&before, text, &scope, &asked)?;
+                if !begin.same {
+                    warnings.push(CHANGED.to_owned());
+                }
+                begin.at
+            }
         };
         let mut page = before.split_off(from);
         let later = page.split_off(options.max_files.max(1).min(page.len()));
-        let next_cursor = match page.last() {
-            Some(last) if !later.is_empty() => Some(page::cursor(last, &scope, &asked)?),
-            _ => None,
+        let next_cursor = match later.is_empty() {
+            true => None,
+            false => page::cursor(before.iter().chain(&page), &scope, &asked)?,
         };
         let mut omitted = if options.cursor.is_none() {
             walked

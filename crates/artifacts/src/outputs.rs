@@ -191,7 +191,7 @@ impl Workspace {
                     from: wanted.from,
                     to: wanted.to,
                     other: match ruling {
-                        Ruling::OurCopy => Other::Goes,
+                        Ruling::OurCopy => Other::OurCopy,
                         Ruling::Free | Ruling::NameTaken => Other::Stays,
                     },
                 };

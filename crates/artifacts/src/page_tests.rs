@@ -21,9 +21,13 @@ fn at(path: &str, mtime_ns: i64, wanted: bool) -> Candidate {
 fn a_cursor_survives_files_that_come_and_go() {
     let session = SessionKey::new("s").unwrap();
     let scope = ArtifactScope::of(&session, &RunId::new("r").unwrap()).unwrap();
-    let text = cursor(&at("m", 5, false), &scope, "").unwrap();
-    let position = |all: &[Candidate]| after(all, &text, &scope, "").unwrap();
     let plain = |path, mtime| at(path, mtime, false);
+    let listed = [plain("a", 9), plain("m", 5)];
+    let text = cursor(listed.iter(), &scope, "").unwrap().unwrap();
+    assert_eq!(cursor([].iter(), &scope, "").unwrap(), None);
+    let begin = |all: &[Candidate]| after(all, &text, &scope, "").unwrap();
+    let position = |all: &[Candidate]| begin(all).at;
+    let unchanged = |all: &[Candidate]| begin(all).same;
     assert_eq!(
         position(&[plain("a", 9), plain("m", 5), plain("n", 5), plain("z", 1)]),
         2
@@ -40,6 +44,11 @@ fn a_cursor_survives_files_that_come_and_go() {
         "asked for comes first"
     );
     assert_eq!(position(&[]), 0);
+
+    assert!(unchanged(&[plain("a", 9), plain("m", 5), plain("new", 1)]));
+    assert!(unchanged(&[plain("a", 7), plain("m", 5)]));
+    assert!(!unchanged(&[plain("a", 9), plain("new", 8), plain("m", 5)]));
+    assert!(!unchanged(&[plain("m", 5), plain("a", 1)]));
 
     let other = ArtifactScope::of(&session, &RunId::new("r2").unwrap()).unwrap();
     assert!(matches!(

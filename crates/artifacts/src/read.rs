@@ -6,7 +6,7 @@ use threadline_contract::{ArtifactPath, RunId, SessionKey, Sha256};
 use threadline_files::{Reason, Root, Stamp};
 
 use crate::{
-    ArtifactIdentity, Error, ScopeStyle, Workspace, content_type,
+    ArtifactIdentity, Error, MAX_FILE_BYTES, ScopeStyle, Workspace, content_type,
     measure::{self, Unmeasured},
     skip::exports_file,
 };
@@ -110,7 +110,11 @@ fn open(scope: &Root, path: &ArtifactPath) -> Result<(File, Stamp), Error> {
     let file = scope
         .open_file(path.as_str())
         .map_err(|e| match e.reason() {
-            Reason::NotFound | Reason::NotDirectory => not_found(path),
+            Reason::NotFound | Reason::NotDirectory | Reason::NameTooLong => not_found(path),
+            Reason::Denied => Error::Io {
+                path: path.as_str().to_owned(),
+                cause: std::io::ErrorKind::PermissionDenied.into(),
+            },
             Reason::Symlink => Error::SymlinkRejected {
                 path: path.as_str().to_owned(),
             },
@@ -120,6 +124,9 @@ fn open(scope: &Root, path: &ArtifactPath) -> Result<(File, Stamp), Error> {
             _ => e.into(),
         })?;
     let stamp = Stamp::of(&file).map_err(|e| Error::io(e, path.as_str()))?;
+    if stamp.size > MAX_FILE_BYTES {
+        return Err(not_found(path));
+    }
     Ok((file, stamp))
 }
 

@@ -173,6 +173,30 @@ fn p43_named_sources_must_lie_in_an_output_folder() {
     );
 }
 
+/// What is repeated undoes nothing: a copy follows its source, but not over what was done to it here.
+#[test]
+fn a_repeat_keeps_what_the_run_made_of_a_copy() {
+    let host = Host::prepared();
+    put(&host.media(), "y.txt", "tool");
+    let collect = || host.collect(turn(json!({}))).unwrap();
+    let copy = host.scope().join("artifacts/media/y.txt");
+    assert_eq!(copied(&collect()), ["artifacts/media/y.txt"]);
+
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    fs::write(&copy, "edited").unwrap();
+    let again = collect();
+    assert_eq!(
+        (copied(&again), &again["omitted"]["byReason"]),
+        (vec![], &json!({"name_taken": 1}))
+    );
+    assert_eq!(fs::read_to_string(&copy).unwrap(), "edited");
+
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    put(&host.media(), "y.txt", "written anew");
+    assert_eq!(copied(&collect()), ["artifacts/media/y.txt"]);
+    assert_eq!(fs::read_to_string(&copy).unwrap(), "written anew");
+}
+
 #[test]
 fn p44_p45_names_that_are_the_same_stay_apart_and_a_repeat_copies_nothing() {
     let host = Host::prepared();

@@ -13,6 +13,7 @@ use std::{
 };
 
 use common::{
+    age,
     host::{Host, K, SCOPE, each, moment, omitted, run_params, texts, turn, with},
     put,
 };
@@ -224,6 +225,32 @@ fn p58_p60_the_ignore_file() {
     assert_eq!(
         (paths(&result), &result["emptyReason"]),
         (vec![], &json!("all_ignored"))
+    );
+}
+
+/// A file that jumps over the cursor while somebody turns pages is on none of them: that is said.
+#[test]
+fn what_changes_between_two_pages_is_said() {
+    let host = Host::prepared();
+    for n in 1..=4 {
+        put(&host.scope(), &format!("f{n}.txt"), "x");
+        age(&host.scope(), &format!("f{n}.txt"), 100 - n);
+    }
+    let page = |cursor: &serde_json::Value| {
+        let params = turn(json!({"maxFiles": 2, "cursor": cursor}));
+        host.list(params).unwrap()
+    };
+    let first = page(&json!(null));
+    assert_eq!(paths(&first), ["f4.txt", "f3.txt"]);
+    assert_eq!(texts(&page(&first["nextCursor"])["warnings"]), [""; 0]);
+    age(&host.scope(), "f1.txt", 0);
+    let second = page(&first["nextCursor"]);
+    assert_eq!(paths(&second), ["f2.txt"]);
+    assert_eq!(
+        texts(&second["warnings"]),
+        [
+            "Files were written or removed since the page before; some may be missing or be here twice. Begin again without a cursor to have all of them."
+        ]
     );
 }
 

@@ -64,6 +64,19 @@ fn a_reference_and_a_path_read_the_same() {
     }
 }
 
+/// What no listing has is not read, and nobody waits for its digest.
+#[test]
+fn a_path_that_no_listing_has_is_not_found() {
+    let host = Host::prepared();
+    let huge = fs::File::create(host.scope().join("huge.bin")).unwrap();
+    huge.set_len((16 << 30) + 1).unwrap();
+    let long = "x".repeat(5_000);
+    for path in ["huge.bin", long.as_str(), ".git/config"] {
+        let by_path = turn(json!({"artifactScope": SCOPE, "relativePath": path}));
+        assert_eq!(refusal(host.read(by_path)), "artifact_not_found", "{path}");
+    }
+}
+
 #[test]
 fn p84_a_reference_of_another_session_or_run_is_refused() {
     let (host, reference) = host_with("f.md", b"x");

@@ -358,6 +358,22 @@ fn a_receipt_that_cannot_be_used_is_named_and_the_others_still_count() {
     fs::remove_file(&place).unwrap();
     symlink(s.at(".xworkmate/runs/good/receipt.json"), &place).unwrap();
     assert_eq!(s.verify().refused.len(), 1);
+    // A run's folder that lies behind a link, or is none: what it promised is not forgotten.
+    let folder = place.parent().unwrap();
+    fs::remove_dir_all(folder).unwrap();
+    symlink("good", folder).unwrap();
+    assert_eq!(s.verify().refused.len(), 1);
+    fs::remove_file(folder).unwrap();
+    fs::write(folder, "").unwrap();
+    let report = s.verify();
+    assert_eq!(
+        (report.refused.len(), report.is_intact()),
+        (1, false),
+        "{report:?}"
+    );
+    fs::remove_file(folder).unwrap();
+    fs::write(s.at(".xworkmate/runs/.DS_Store"), "").unwrap();
+    assert!(s.verify().is_intact());
 }
 
 #[test]

@@ -193,7 +193,7 @@ pub struct GcParams {
     #[serde(default, deserialize_with = "lenient::number")]
     pub max_bytes: Option<i64>,
     /// Say what would go, and remove nothing.
-    #[serde(default, deserialize_with = "lenient::flag")]
+    #[serde(default, deserialize_with = "lenient::clear_flag")]
     pub dry_run: Option<bool>,
     /// Runs that have not ended, as the gateway knows them.
     #[serde(default)]

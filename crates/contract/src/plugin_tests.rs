@@ -76,3 +76,15 @@ fn a_path_is_not_trimmed_and_no_list_is_not_an_empty_one() {
     assert_eq!(collect(json!({"sourceFiles": "x"})), None);
     assert_eq!(collect(json!({"sourceFiles": []})), Some(vec![]));
 }
+
+#[test]
+fn a_dry_run_is_not_taken_for_a_real_one() {
+    let asked = |value| serde_json::from_value::<GcParams>(json!({"dryRun": value}));
+    assert_eq!(asked(json!(true)).unwrap().dry_run, Some(true));
+    assert_eq!(asked(json!(" false ")).unwrap().dry_run, Some(false));
+    assert_eq!(asked(json!(null)).unwrap().dry_run, None);
+    for unclear in [json!("yes"), json!(1), json!([true])] {
+        let refused = asked(unclear.clone()).unwrap_err().to_string();
+        assert_eq!(refused, format!("`{unclear}` is neither true nor false"));
+    }
+}

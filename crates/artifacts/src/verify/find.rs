@@ -31,11 +31,15 @@ pub(super) fn receipts(root: &Root, options: &VerifyOptions) -> Result<Found, Er
     let mut found = if options.receipts.is_empty() {
         in_folder(root)?
     } else {
-        let read = options.receipts.iter().map(|path| given(path));
-        Found {
-            receipts: read.collect::<Result<_, _>>()?,
-            ..Found::default()
+        let mut found = Found::default();
+        for path in &options.receipts {
+            let read = given(path)?;
+            // Named twice, it still speaks for its files once.
+            if !found.receipts.iter().any(|r| r.receipt == read.receipt) {
+                found.receipts.push(read);
+            }
         }
+        found
     };
     hold_against(&mut found, options);
     let mut there: Vec<String> = Vec::new();
@@ -103,6 +107,9 @@ fn given(path: &Path) -> Result<Sourced, Error> {
             folder: path.display().to_string(),
         },
         Reason::TooLarge => Error::BadReceipt(threadline_contract::BadReceipt::TooLarge),
+        Reason::NotRegular => Error::NotAFile {
+            path: path.display().to_string(),
+        },
         _ => e.into(),
     })?;
     Ok(Sourced {
@@ -130,11 +137,21 @@ fn in_folder(root: &Root) -> Result<Found, Error> {
         Err(e) => return Err(Error::folder(e, &runs)),
     };
     for entry in entries {
-        let (Some(name), FileKind::Dir) = (entry.name.to_str(), entry.kind) else {
+        // What some system keeps about every folder is nobody's run.
+        let Some(name) = entry.name.to_str().filter(|name| !name.starts_with('.')) else {
             continue;
         };
         let folder = run_folder(name);
         let path = format!("{folder}/{RECEIPT}");
+        if entry.kind != FileKind::Dir {
+            found.refused.push(Refused {
+                path,
+                code: Code::ReceiptInvalid,
+                why: "The run's folder is a link or no folder, so its receipt was not read."
+                    .to_owned(),
+            });
+            continue;
+        }
         found.folders.push(folder.clone());
         let fault = match root.read_limited(&path, MAX_RECEIPT_BYTES) {
             Ok(bytes) => match Receipt::from_bytes(&bytes) {

@@ -49,6 +49,19 @@ pub fn flag<'de, D: Deserializer<'de>>(d: D) -> Result<Option<bool>, D::Error> {
     })
 }
 
+/// As [`flag`], but what is neither is an error: for what must not be done by mistake.
+pub fn clear_flag<'de, D: Deserializer<'de>>(d: D) -> Result<Option<bool>, D::Error> {
+    match Value::deserialize(d)? {
+        Value::Null => Ok(None),
+        value => match flag(&value).map_err(D::Error::custom)? {
+            None => Err(D::Error::custom(format!(
+                "`{value}` is neither true nor false"
+            ))),
+            clear => Ok(clear),
+        },
+    }
+}
+
 /// Numbers by name; what is no number, or not above zero, asks for nothing.
 pub fn counts<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeMap<String, u64>, D::Error> {
     let Value::Object(fields) = Value::deserialize(d)? else {
