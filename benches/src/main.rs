@@ -3,6 +3,7 @@
 //! `./dev bench` runs all of them; `./dev bench NAME…` runs some. They start the optimised program
 //! as a user would and measure it from outside, on loopback only, bounded in count and time.
 
+mod agents;
 mod appends;
 mod artifacts;
 mod capabilities;
@@ -12,12 +13,13 @@ mod openclaw;
 mod process;
 mod sidecar;
 mod subscribers;
+mod turns;
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "idle",
     "capabilities",
     "subscribers",
@@ -25,6 +27,7 @@ const NAMES: [&str; 8] = [
     "history",
     "artifacts",
     "sidecar",
+    "agents",
     "openclaw",
 ];
 
@@ -60,6 +63,7 @@ fn main() -> anyhow::Result<()> {
             "history" => runtime.block_on(history::measure(&program()?))?,
             "artifacts" => artifacts::measure()?,
             "sidecar" => sidecar::measure(&program()?)?,
+            "agents" => runtime.block_on(agents::measure(&program()?))?,
             "openclaw" => runtime.block_on(openclaw::measure(&program()?))?,
             other => bail!("`{other}` is listed and not there"),
         }

@@ -17,6 +17,8 @@ use threadline_e2e::{
     world::World,
 };
 
+use crate::turns::{median, millis};
+
 const PLUGIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openclaw-plugin");
 /// Files in a folder that is listed again and again.
 const FILES: usize = 2_000;
@@ -171,14 +173,4 @@ impl Bench {
         let found = threadline_e2e::procs::named(&["openclaw-sidecar", state]);
         found.first().copied().context("no sidecar runs")
     }
-}
-
-/// Sorts, and gives the middle.
-fn median(took: &mut [Duration]) -> Duration {
-    took.sort_unstable();
-    took[took.len() / 2]
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
 }

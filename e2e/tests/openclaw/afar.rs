@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use threadline_e2e::tls;
+use threadline_e2e::{tls, world::World};
 
 use super::bench::{Bench, TURN, completed, outcome, turn, world};
 
@@ -40,9 +40,7 @@ async fn a_bridge_on_another_host_is_let_in_once_somebody_approved_it() {
     let approved = approved.unwrap().unwrap();
     assert!(approved.status.success(), "{approved:?}");
     for (thread, words) in [("draft:afar-1", "let in"), ("draft:afar-2", "and again")] {
-        let sent = afar
-            .rpc("session.start", turn(thread, &format!("[[say {words}]]")))
-            .await;
+        let sent = sent(&afar, turn(thread, &format!("[[say {words}]]"))).await;
         assert!(
             sent["result"]["runId"].is_string(),
             "{sent:#}\n{}",
@@ -62,7 +60,7 @@ async fn a_bridge_on_another_host_is_let_in_once_somebody_approved_it() {
 }
 
 /// What the bridge says about its gateway, once it knows.
-async fn status(world: &threadline_e2e::world::World) -> String {
+async fn status(world: &World) -> String {
     let begun = Instant::now();
     loop {
         let told = world.rpc("acp.capabilities", json!({})).await;
@@ -74,5 +72,17 @@ async fn status(world: &threadline_e2e::world::World) -> String {
             return text;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Sends a turn, and again as the refusal says: the gateway is not asked more than every few seconds.
+async fn sent(world: &World, turn: Value) -> Value {
+    let begun = Instant::now();
+    loop {
+        let sent = world.rpc("session.start", turn.clone()).await;
+        if sent["result"]["runId"].is_string() || begun.elapsed() > Duration::from_secs(10) {
+            return sent;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }

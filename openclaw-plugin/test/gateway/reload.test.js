@@ -43,7 +43,8 @@ test("a program that is missing is named, with what to do; once it is there, all
   const settings = JSON.parse(readFileSync(join(GATEWAY.folder, "openclaw.json"), "utf8")).plugins.entries[ID].config;
   set({ ...settings, binary: "/nowhere/threadline" });
   try {
-    const { code, message, details } = await until((error) => error !== undefined);
+    // While it changes over, the gateway refuses in its own words.
+    const { code, message, details } = await until((error) => error?.details !== undefined);
     assert.deepEqual([code, details], ["UNAVAILABLE", { code: "SIDECAR_MISSING" }]);
     assert.match(message, /"\/nowhere\/threadline" cannot be started \(ENOENT\).*threadline openclaw install/);
     assert.deepEqual(sidecars(), []);

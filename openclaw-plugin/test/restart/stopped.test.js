@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { Client, Thread, names, skip, told } from "../../testing/client.js";
+import { Client, Thread, names, pause, skip, told } from "../../testing/client.js";
 
 const now = process.env.THREADLINE_TEST_PHASE === "stopped" ? skip : "nothing was stopped";
 
@@ -25,8 +25,14 @@ test("mappings outlive an orderly stop, at which the gateway takes them out of i
   const thread = new Thread(client, { name: "ended" });
   const task = await thread.get(`run-${thread.tag}-1`);
   assert.deepEqual([task.status, task.output, task.mapping.appThreadKey], ["completed", "finished before the stop", thread.appThreadKey]);
-  const { session } = await client.call("sessions.describe", { key: thread.openclawSessionKey });
-  const [{ pluginId, value }] = session.pluginExtensions;
+  // They are back in the entries soon after the start, and answers have them from the first moment.
+  let extensions;
+  while (!extensions) {
+    const { session } = await client.call("sessions.describe", { key: thread.openclawSessionKey });
+    extensions = session.pluginExtensions;
+    await pause(50);
+  }
+  const [{ pluginId, value }] = extensions;
   assert.deepEqual([pluginId, value], ["openclaw-multi-session-plugins", task.mapping]);
   const taken = await client.ask("xworkmate.session.prepare", { schemaVersion: 1, appThreadKey: "test:thief", openclawSessionKey: thread.openclawSessionKey, runId: "r" });
   assert.equal(taken.error?.code, "CONFLICT");

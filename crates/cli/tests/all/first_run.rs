@@ -45,11 +45,17 @@ fn a_first_run_needs_nothing() {
         want.push(' ');
     }
     assert_eq!(want, "notes.md words.csv words.svg ");
-    let tail: Vec<&str> = said.out.lines().rev().take(2).collect();
+    let tail: Vec<&str> = said.out.lines().rev().take(3).collect();
+    let used = tail[1];
+    assert!(
+        used.starts_with("Used    ") && used.ends_with(" s"),
+        "{used}"
+    );
     assert_eq!(
         tail,
         [
             format!("Go on   threadline run --thread {name} \"…\""),
+            used.to_owned(),
             format!("Folder  {folder}")
         ]
     );

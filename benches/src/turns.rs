@@ -1,0 +1,75 @@
+//! Turns through Threadline, each beside the same turn without it, so that whatever else the machine
+//! does meets both.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use threadline_e2e::world::World;
+
+/// What comes first is slow for reasons of the agents' own.
+pub(crate) const WARM_UP: usize = 5;
+
+/// Times of turns, directly and through Threadline.
+#[derive(Default)]
+pub(crate) struct Pairs {
+    pub(crate) direct: Vec<Duration>,
+    pub(crate) ours: Vec<Duration>,
+}
+
+impl Pairs {
+    /// Prints both medians after the warm-up, and whether ours is at most 1.05 times the other and
+    /// this much more.
+    pub(crate) fn print(mut self, name: &str, more: Duration) {
+        let (direct, ours) = (&mut self.direct[WARM_UP..], &mut self.ours[WARM_UP..]);
+        let pairs = ours.len();
+        let (direct, ours) = (median(direct), median(ours));
+        let most = direct.mul_f64(1.05) + more;
+        println!(
+            "{name:<21}{:>6.0} ms, ratio {:.2}, {:.0} ms more than the {:.0} ms without, median of {pairs}  (goal: at most {:.0} ms = 1.05 × + {} ms)",
+            millis(ours),
+            ours.as_secs_f64() / direct.as_secs_f64(),
+            millis(ours.saturating_sub(direct)),
+            millis(direct),
+            millis(most),
+            more.as_millis(),
+        );
+    }
+}
+
+/// One turn, until its result is here.
+pub(crate) async fn through(
+    world: &World,
+    method: &str,
+    params: &Value,
+) -> anyhow::Result<Duration> {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let begun = Instant::now();
+    let answer = world
+        .http
+        .post(format!("{}/acp/rpc", world.url))
+        .bearer_auth(&world.token)
+        .header("content-type", "application/json")
+        .header("accept", "text/event-stream")
+        .body(body)
+        .send()
+        .await?;
+    let text = answer.text().await?;
+    let took = begun.elapsed();
+    let mut data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    let last = data.rfind(|data| data.starts_with('{'));
+    let last: Value = serde_json::from_str(last.context("an answer")?)?;
+    let status = &last["result"]["status"];
+    ensure!(*status == json!("completed"), "the turn failed: {last:#}");
+    Ok(took)
+}
+
+/// Sorts, and gives the middle.
+pub(crate) fn median(took: &mut [Duration]) -> Duration {
+    took.sort_unstable();
+    took[took.len() / 2]
+}
+
+pub(crate) fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
