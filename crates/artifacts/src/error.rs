@@ -135,6 +135,9 @@ pub enum Error {
         /// Where it lies, relative to the scope.
         path: String,
     },
+    /// A range with a negative number.
+    #[error("`offset` and `length` cannot be below zero")]
+    RangeBelowZero,
     /// A range outside the file.
     #[error("{length} bytes from {offset} are not a range of a file of {size} bytes")]
     RangeInvalid {
@@ -215,7 +218,7 @@ impl Error {
             Self::NotAFile { .. } => Code::NotAFile,
             Self::SymlinkRejected { .. } => Code::SymlinkRejected,
             Self::Changed { .. } => Code::ArtifactChanged,
-            Self::RangeInvalid { .. } => Code::RangeInvalid,
+            Self::RangeInvalid { .. } | Self::RangeBelowZero => Code::RangeInvalid,
             Self::BadKeys { .. } | Self::BadLedger(_) => Code::StateDamaged,
             Self::Io { .. } => Code::RuntimeReadFailed,
             Self::Files(e) => match e.reason() {

@@ -151,7 +151,8 @@ fn p43_named_sources_must_lie_in_an_output_folder() {
     put(&host.media(), "a/unnamed.png", "x");
     let x = host.media().join("a/x.png");
     let climbs = host.media().join("../workspace/secret");
-    let sources = json!([x, "rel.png", "/etc/hostname", climbs]);
+    let missing = host.media().join("a/missing.png");
+    let sources = json!([x, "rel.png", "/etc/hostname", climbs, missing]);
     let result = host.collect(turn(json!({"sourceFiles": sources}))).unwrap();
     assert_eq!(copied(&result), ["artifacts/media/a/x.png"]);
     let warnings = texts(&result["warnings"]);
@@ -164,7 +165,10 @@ fn p43_named_sources_must_lie_in_an_output_folder() {
         "`/etc/hostname` lies outside the output folders, so it was not collected."
     );
     assert!(warnings[2].ends_with("lies outside the output folders, so it was not collected."));
-    assert_eq!(result["omitted"]["byReason"], json!({"outside_scope": 3}));
+    assert_eq!(
+        result["omitted"]["byReason"],
+        json!({"outside_scope": 3, "vanished": 1})
+    );
     // Nothing named, nothing taken.
     let none = host.collect(turn(json!({"sourceFiles": []}))).unwrap();
     assert_eq!(

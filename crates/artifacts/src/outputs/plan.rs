@@ -97,6 +97,9 @@ impl<'a> Planner<'a, '_> {
                         format!("`{text}` is not an absolute path, so it was not collected.");
                     self.out.warnings.push(said);
                 }
+                Where::Root(i, path) if self.is_missing(i, &path) => {
+                    self.omit(text, OmitReason::Vanished);
+                }
                 Where::Root(i, path) => insert(&mut named.in_roots, i, path),
                 _ => {
                     self.omit(text, OmitReason::OutsideScope);
@@ -128,6 +131,12 @@ impl<'a> Planner<'a, '_> {
             }
         }
         named
+    }
+
+    fn is_missing(&self, root: usize, path: &str) -> bool {
+        let root = self.places.roots.get(root);
+        let stat = root.map(|root| root.root.stat(path));
+        matches!(stat, Some(Err(e)) if e.reason() == Reason::NotFound)
     }
 
     fn is_file(&self, path: &str) -> bool {

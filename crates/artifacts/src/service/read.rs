@@ -126,11 +126,7 @@ fn part(params: &ReadParams, reader: &Reader) -> Result<Part, Error> {
     if params.offset.is_some() || params.length.is_some() {
         let range = |number: Option<i64>, otherwise: u64| match number {
             None => Ok(otherwise),
-            Some(number) => u64::try_from(number).map_err(|_| Error::RangeInvalid {
-                offset: params.offset.map_or(0, i64::unsigned_abs),
-                length: params.length.map_or(0, i64::unsigned_abs),
-                size,
-            }),
+            Some(number) => u64::try_from(number).map_err(|_| Error::RangeBelowZero),
         };
         let (offset, length) = (range(params.offset, 0)?, range(params.length, MAX_CHUNK)?);
         let chunk = reader.read_range(offset, length)?;
