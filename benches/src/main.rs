@@ -7,6 +7,7 @@ mod agents;
 mod appends;
 mod artifacts;
 mod capabilities;
+mod downloads;
 mod history;
 mod idle;
 mod openclaw;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "idle",
     "capabilities",
     "subscribers",
@@ -27,6 +28,7 @@ const NAMES: [&str; 9] = [
     "history",
     "artifacts",
     "sidecar",
+    "downloads",
     "agents",
     "openclaw",
 ];
@@ -63,6 +65,7 @@ fn main() -> anyhow::Result<()> {
             "history" => runtime.block_on(history::measure(&program()?))?,
             "artifacts" => artifacts::measure()?,
             "sidecar" => sidecar::measure(&program()?)?,
+            "downloads" => runtime.block_on(downloads::measure(&program()?))?,
             "agents" => runtime.block_on(agents::measure(&program()?))?,
             "openclaw" => runtime.block_on(openclaw::measure(&program()?))?,
             other => bail!("`{other}` is listed and not there"),
