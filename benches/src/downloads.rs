@@ -2,8 +2,7 @@
 //! only counts, so that the servers are measured and not the one who hashes.
 
 use std::{
-    fs::{self, File},
-    io::Write as _,
+    fs,
     net::TcpListener,
     path::Path,
     process::{Child, Command, Stdio},
@@ -11,10 +10,10 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use serde_json::json;
 use threadline_e2e::{scripted_model::Model, world::World};
 
-const SIZE: u64 = 1 << 30;
+use crate::turns::{LARGE, delivering, write_large};
+
 const ROUNDS: usize = 3;
 const THREAD: &str = "draft:large";
 
@@ -24,8 +23,10 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     world.set("THREADLINE_MODEL_URL", &model.v1());
     world.set("THREADLINE_MODEL", "scripted");
     let mut world = world.running().await;
-    let file = large(&world).await?;
-    let Some(nginx) = Nginx::start(&file).await? else {
+    let turn = World::turn(THREAD, "[[sleep 6000]] [[say done]]");
+    let run = delivering(&world, turn, |scope| write_large(scope, 0)).await?;
+    let scope = run["artifactDirectory"].as_str().context("a folder")?;
+    let Some(nginx) = Nginx::start(Path::new(scope)).await? else {
         println!("nginx is not installed: there is nothing to hold the bridge against");
         return Ok(());
     };
@@ -54,34 +55,6 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A run that delivers a large file; where that lies.
-async fn large(world: &World) -> anyhow::Result<std::path::PathBuf> {
-    let turn = World::turn(THREAD, "[[sleep 6000]] [[say done]]");
-    world.rpc("session.start", turn).await;
-    let begun = Instant::now();
-    let scope = loop {
-        let run = json!({"appThreadKey": THREAD});
-        let run = world.rpc("xworkmate.tasks.get", run).await;
-        match run["result"]["artifactDirectory"].as_str() {
-            Some(scope) if Path::new(scope).is_dir() => break scope.to_owned(),
-            _ => ensure!(begun.elapsed() < Duration::from_secs(5), "no folder: {run}"),
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
-    let path = Path::new(&scope).join("large.bin");
-    let block: Vec<u8> = (0..1 << 20_u32).map(|n: u32| (n * 7 % 251) as u8).collect();
-    let mut file = File::create(&path)?;
-    for _ in 0..SIZE / block.len() as u64 {
-        file.write_all(&block)?;
-    }
-    let run = world.ended_within(THREAD, Duration::from_secs(60)).await;
-    ensure!(
-        run["status"] == json!("completed"),
-        "the run failed: {run:#}"
-    );
-    Ok(path)
-}
-
 /// Megabytes in a second.
 async fn fetch(world: &World, url: &str) -> anyhow::Result<f64> {
     let begun = Instant::now();
@@ -91,11 +64,11 @@ async fn fetch(world: &World, url: &str) -> anyhow::Result<f64> {
     while let Some(bytes) = answer.chunk().await? {
         size += bytes.len() as u64;
     }
-    ensure!(size == SIZE, "{size} bytes came");
+    ensure!(size == LARGE, "{size} bytes came");
     Ok(size as f64 / begun.elapsed().as_secs_f64() / 1e6)
 }
 
-/// An nginx that serves one file, ended when this is dropped.
+/// An nginx that serves a folder, ended when this is dropped.
 struct Nginx {
     process: Child,
     url: String,
@@ -104,10 +77,10 @@ struct Nginx {
 
 impl Nginx {
     /// `None`: it is not installed.
-    async fn start(file: &Path) -> anyhow::Result<Option<Self>> {
+    async fn start(served: &Path) -> anyhow::Result<Option<Self>> {
         let folder = tempfile::tempdir()?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let place = file.parent().context("a folder")?.display();
+        let place = served.display();
         let own = folder.path().display();
         // As root its worker would be somebody who may not read the file.
         let user = match rustix::process::geteuid().is_root() {

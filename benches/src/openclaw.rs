@@ -17,7 +17,7 @@ use threadline_e2e::{
     world::World,
 };
 
-use crate::turns::{median, millis};
+use crate::turns::{delivering, median, millis};
 
 const PLUGIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openclaw-plugin");
 /// Files in a folder that is listed again and again.
@@ -140,30 +140,7 @@ impl Bench {
         fill: impl FnOnce(&Path) -> anyhow::Result<()>,
     ) -> anyhow::Result<Value> {
         let turn = turns::turn(thread, "[[sleep 8000]] [[say done]]");
-        self.world.rpc("session.start", turn).await;
-        let params = json!({"appThreadKey": thread});
-        let begun = Instant::now();
-        let scope = loop {
-            let run = self.world.rpc("xworkmate.tasks.get", params.clone()).await;
-            if let Some(scope) = run["result"]["artifactDirectory"].as_str()
-                && Path::new(scope).is_dir()
-            {
-                break scope.to_owned();
-            }
-            ensure!(
-                begun.elapsed() < Duration::from_secs(20),
-                "no folder: {run:#}"
-            );
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        };
-        fill(Path::new(&scope))?;
-        let ended = self.world.ended_within(thread, Duration::from_secs(120));
-        let run = ended.await;
-        ensure!(
-            run["status"] == json!("completed"),
-            "the run failed: {run:#}"
-        );
-        Ok(run)
+        delivering(&self.world, turn, fill).await
     }
 
     /// The sidecar's process.

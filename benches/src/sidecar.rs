@@ -127,11 +127,7 @@ fn read(program: &Path, folder: &Path, run: &str, size: u64) -> anyhow::Result<T
         }
     }
     let seconds = begun.elapsed().as_secs_f64();
-    let digest: String = hasher
-        .finalize()
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let digest = threadline_contract::Sha256(hasher.finalize().into()).to_hex();
     ensure!(
         hashed == size && item["sha256"] == digest,
         "the bytes are others"

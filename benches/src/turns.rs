@@ -1,7 +1,12 @@
-//! Turns through Threadline, each beside the same turn without it, so that whatever else the machine
-//! does meets both.
+//! Turns through Threadline: each beside the same turn without it, so that whatever else the machine
+//! does meets both; and turns that deliver.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs::File,
+    io::Write as _,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -72,4 +77,52 @@ pub(crate) fn median(took: &mut [Duration]) -> Duration {
 
 pub(crate) fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
+}
+
+/// A turn that takes a while, for which files are put into its folder meanwhile. The run's snapshot.
+pub(crate) async fn delivering(
+    world: &World,
+    turn: Value,
+    fill: impl FnOnce(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<Value> {
+    let thread = turn["threadId"].as_str().context("a thread")?.to_owned();
+    world.rpc("session.start", turn).await;
+    let params = json!({"appThreadKey": thread});
+    let begun = Instant::now();
+    let scope = loop {
+        let run = world.rpc("xworkmate.tasks.get", params.clone()).await;
+        if let Some(scope) = run["result"]["artifactDirectory"].as_str()
+            && Path::new(scope).is_dir()
+        {
+            break scope.to_owned();
+        }
+        ensure!(
+            begun.elapsed() < Duration::from_secs(20),
+            "no folder: {run:#}"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    fill(Path::new(&scope))?;
+    let ended = world.ended_within(&thread, Duration::from_secs(120));
+    let run = ended.await;
+    ensure!(
+        run["status"] == json!("completed"),
+        "the run failed: {run:#}"
+    );
+    Ok(run)
+}
+
+/// The size of a large file.
+pub(crate) const LARGE: u64 = 1 << 30;
+
+/// Puts a large file into a folder; another one for each seed.
+pub(crate) fn write_large(folder: &Path, seed: u8) -> anyhow::Result<()> {
+    let block: Vec<u8> = (0..1 << 20_u32)
+        .map(|n: u32| (n * 7 % 251) as u8 ^ seed)
+        .collect();
+    let mut file = File::create(folder.join("large.bin"))?;
+    for _ in 0..LARGE / block.len() as u64 {
+        file.write_all(&block)?;
+    }
+    Ok(())
 }

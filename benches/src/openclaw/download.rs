@@ -1,7 +1,7 @@
 //! A large file through the gateway and the bridge, hashed by whoever receives it; beside the same file
 //! straight from the gateway, and what all this takes of memory.
 
-use std::{fs::File, io::Write as _, path::Path, time::Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -9,9 +9,11 @@ use sha2::{Digest as _, Sha256};
 use threadline_e2e::gateway::Client;
 
 use super::Bench;
-use crate::process::{forget_peak, mb, peak_of, rss};
+use crate::{
+    process::{forget_peak, mb, peak_of, rss},
+    turns::{LARGE, write_large},
+};
 
-const SIZE: u64 = 1 << 30;
 const ROUNDS: usize = 3;
 
 pub(super) async fn measure(bench: &Bench) -> anyhow::Result<()> {
@@ -21,7 +23,7 @@ pub(super) async fn measure(bench: &Bench) -> anyhow::Result<()> {
         // Another file each time: the bridge keeps what it has handed on.
         let thread = format!("draft:large-{round}");
         let run = bench
-            .run(&thread, |scope| write(scope, round as u8))
+            .run(&thread, |scope| write_large(scope, round as u8))
             .await?;
         direct = direct.max(straight(bench, &thread, &run).await?);
         let pids = [bench.gateway.pid(), bench.sidecar()?, bench.world.pid()];
@@ -54,17 +56,6 @@ pub(super) async fn measure(bench: &Bench) -> anyhow::Result<()> {
 
 fn memory(pids: [u32; 3], of: impl Fn(u32) -> anyhow::Result<u64>) -> anyhow::Result<[u64; 3]> {
     Ok([of(pids[0])?, of(pids[1])?, of(pids[2])?])
-}
-
-fn write(scope: &Path, seed: u8) -> anyhow::Result<()> {
-    let block: Vec<u8> = (0..1 << 20_u32)
-        .map(|n: u32| (n * 7 % 251) as u8 ^ seed)
-        .collect();
-    let mut file = File::create(scope.join("large.bin"))?;
-    for _ in 0..SIZE / block.len() as u64 {
-        file.write_all(&block)?;
-    }
-    Ok(())
 }
 
 /// The same bytes by the plugin's route alone.
@@ -111,13 +102,9 @@ async fn fetch(
         size += bytes.len() as u64;
     }
     let took = begun.elapsed().as_secs_f64();
-    let digest: String = hasher
-        .finalize()
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let digest = threadline_contract::Sha256(hasher.finalize().into()).to_hex();
     ensure!(
-        size == SIZE && sha256 == Some(&digest),
+        size == LARGE && sha256 == Some(&digest),
         "the bytes are others"
     );
     Ok(size as f64 / took / 1e6)

@@ -6,21 +6,12 @@ use serde_json::{Value, json};
 use threadline_contract::{ArtifactPath, Code, Sha256};
 use threadline_runtimes::{Identity, Registry, Runtime as _};
 
-use super::script::{Do, Gateway, Scripted, hello, plan, prepared, run_ref, session};
+use super::{
+    once::{begin, usual},
+    script::{Do, Scripted, plan, run_ref, session},
+};
 
 const RUN: &str = "turn-1";
-
-fn usual(method: &str, params: &Value, gateway: &mut Gateway) -> Do {
-    match method {
-        "connect" => Do::Ok(hello(gateway)),
-        "xworkmate.session.prepare" => Do::Ok(prepared(params["runId"].as_str().unwrap())),
-        "agent" => Do::Ok(json!({"runId": params["idempotencyKey"], "status": "accepted"})),
-        "agent.wait" => Do::Ok(json!({"runId": params["runId"], "status": "timeout"})),
-        "chat.history" => Do::Ok(json!({"messages": []})),
-        "tasks.list" => Do::Ok(json!({"tasks": []})),
-        _ => Do::Ok(json!({})),
-    }
-}
 
 /// Folders go to the plugin alone, and everything that the plugin is asked names the session in full.
 #[tokio::test]
@@ -72,10 +63,8 @@ async fn b22_b23_a_gateway_that_accepts_something_else_is_refused() {
         .await;
         let folder = tempfile::tempdir().unwrap();
         let runtime = gateway.runtime(folder.path(), Some("t"));
-        let plan = plan(RUN, "x");
-        let places = runtime.prepare(&plan).await.unwrap();
-        let refused = runtime.start(&plan, &places).await.unwrap_err();
-        assert_eq!(refused.code, Code::SessionMismatch, "{accepted}");
+        let refused = begin(&runtime, RUN).await;
+        assert_eq!(refused, Err(Code::SessionMismatch), "{accepted}");
         assert_eq!(
             runtime.ask_registry(&run_ref(RUN)).await,
             Ok(Registry::NoRecord),
@@ -115,9 +104,7 @@ async fn a_gateway_that_is_there_and_cannot_say_is_told_from_one_that_is_away() 
     .await;
     let folder = tempfile::tempdir().unwrap();
     let runtime = gateway.runtime(folder.path(), Some("t"));
-    let plan = plan(RUN, "x");
-    let places = runtime.prepare(&plan).await.unwrap();
-    runtime.start(&plan, &places).await.unwrap();
+    begin(&runtime, RUN).await.unwrap();
     let asked = runtime.ask_registry(&run_ref(RUN)).await.unwrap_err();
     assert_eq!(asked.code, Code::WaitFailed);
     assert!(asked.message.contains("it broke"), "{}", asked.message);
@@ -144,9 +131,7 @@ async fn d13_a_file_that_is_another_or_damaged_says_so() {
     .await;
     let folder = tempfile::tempdir().unwrap();
     let runtime = gateway.runtime(folder.path(), Some("t"));
-    let plan = plan(RUN, "x");
-    let places = runtime.prepare(&plan).await.unwrap();
-    runtime.start(&plan, &places).await.unwrap();
+    begin(&runtime, RUN).await.unwrap();
     for (path, code, status) in [
         ("other.txt", Code::ArtifactPathMismatch, 502),
         ("base64.txt", Code::ArtifactEncodingInvalid, 502),
@@ -154,7 +139,7 @@ async fn d13_a_file_that_is_another_or_damaged_says_so() {
     ] {
         let identity = Identity {
             session: session(),
-            run: plan.run.clone(),
+            run: run_ref(RUN).run,
             path: ArtifactPath::new(path).unwrap(),
             size: 3,
             sha256: Sha256::from_hex(DIGEST).unwrap(),

@@ -29,6 +29,18 @@ pub(crate) async fn begin(
     runtime.start(&plan, &places).await.map_err(|f| f.code)
 }
 
+/// The transcript of a session whose turn the gateway takes up again after a restart, under another id.
+pub(crate) fn taken_up() -> Do {
+    Do::Ok(json!({
+        "messages": [
+            {"role": "user", "idempotencyKey": "turn-1:user"},
+            {"role": "user", "idempotencyKey": "resumed:user",
+             "provenance": {"sourceTool": "main_session_restart_recovery"}},
+        ],
+        "inFlightRun": {"runId": "resumed"},
+    }))
+}
+
 pub(crate) fn completed(text: &str) -> End {
     End {
         status: EndStatus::Completed,
@@ -164,14 +176,7 @@ async fn a_turn_that_is_taken_up_under_another_name_is_followed() {
         "agent.wait" if params["runId"] == "resumed" && params["timeoutMs"] != 0 => {
             Do::Ok(json!({"status": "ok", "endedAt": 4, "terminalReply": {"text": "survived"}}))
         }
-        "chat.history" => Do::Ok(json!({
-            "messages": [
-                {"role": "user", "idempotencyKey": "turn-1:user"},
-                {"role": "user", "idempotencyKey": "resumed:user",
-                 "provenance": {"sourceTool": "main_session_restart_recovery"}},
-            ],
-            "inFlightRun": {"runId": "resumed"},
-        })),
+        "chat.history" => taken_up(),
         _ => usual(method, params, gateway),
     })
     .await;

@@ -9,7 +9,7 @@ use threadline_contract::Code;
 use threadline_runtimes::{EndStatus, Registry, Runtime as _, Signal};
 
 use super::{
-    once::{begin, completed, usual},
+    once::{begin, completed, taken_up, usual},
     script::{Do, Gateway, Scripted, end, plan, run_ref, until},
 };
 
@@ -174,14 +174,7 @@ async fn a_stop_is_remembered_while_the_gateway_is_away() {
             true => Do::Ok(json!({"status": "timeout"})),
             false => Do::Ok(json!({"status": "error", "stopReason": "rpc"})),
         },
-        "chat.history" => Do::Ok(json!({
-            "messages": [
-                {"role": "user", "idempotencyKey": "turn-1:user"},
-                {"role": "user", "idempotencyKey": "resumed:user",
-                 "provenance": {"sourceTool": "main_session_restart_recovery"}},
-            ],
-            "inFlightRun": {"runId": "resumed"},
-        })),
+        "chat.history" => taken_up(),
         _ => usual(method, params, gateway),
     })
     .await;
