@@ -22,11 +22,13 @@ pub enum Agent {
     Codex,
     /// OpenCode.
     OpenCode,
+    /// Hermes.
+    Hermes,
 }
 
 impl Agent {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Gemini, Self::Codex, Self::OpenCode];
+    pub const ALL: [Self; 4] = [Self::Gemini, Self::Codex, Self::OpenCode, Self::Hermes];
 
     /// Its name as a provider.
     pub fn name(self) -> &'static str {
@@ -34,6 +36,7 @@ impl Agent {
             Self::Gemini => "gemini",
             Self::Codex => "codex",
             Self::OpenCode => "opencode",
+            Self::Hermes => "hermes",
         }
     }
 
@@ -43,6 +46,7 @@ impl Agent {
             Self::Gemini => &["gemini", "--acp"],
             Self::Codex => &["codex-acp"],
             Self::OpenCode => &["opencode", "acp"],
+            Self::Hermes => &["hermes", "acp"],
         }
     }
 
@@ -101,6 +105,7 @@ impl Agent {
                 ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".into()),
                 ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".into()),
             ],
+            Self::Hermes => vec![("OPENAI_API_KEY", "none".into())],
         }
     }
 
@@ -109,6 +114,7 @@ impl Agent {
             Self::Gemini => (".gemini/settings.json", gemini()),
             Self::Codex => (".codex/config.toml", codex(model)),
             Self::OpenCode => (".config/opencode/opencode.json", opencode(model)),
+            Self::Hermes => (".hermes/config.yaml", hermes(model)),
         }
     }
 }
@@ -187,5 +193,16 @@ fn opencode(model: &str) -> String {
             }},
         }},
     });
+    settings.to_string()
+}
+
+fn hermes(model: &str) -> String {
+    let settings = json!({"model": {
+        "default": "scripted-1",
+        "provider": "custom",
+        "base_url": format!("{model}/v1"),
+        "api_key": "none",
+    }});
+    // JSON is YAML.
     settings.to_string()
 }

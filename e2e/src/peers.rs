@@ -41,7 +41,11 @@ impl Peer {
 
     /// The folder of its commands.
     pub fn commands(&self) -> PathBuf {
-        self.package(".bin")
+        let of_python = self.folder.join("venv/bin");
+        match of_python.is_dir() {
+            true => of_python,
+            false => self.package(".bin"),
+        }
     }
 }
 
@@ -76,6 +80,7 @@ fn folder_of(name: &str) -> String {
 mod tests {
     #[test]
     fn a_folder_carries_the_version_of_the_first_package() {
-        assert_eq!(super::folder_of("codex"), "codex-2.6.0");
+        let folders = ["codex", "hermes"].map(super::folder_of);
+        assert_eq!(folders, ["codex-2.6.0", "hermes-0.19.0"]);
     }
 }

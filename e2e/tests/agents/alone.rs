@@ -44,13 +44,13 @@ async fn works_alone(agent: Agent) {
         "{wrote:#?}"
     );
 
-    // Codex tells a failure of the model as text; the others as an error.
+    // Codex and Hermes tell a failure of the model as text; the others as an error.
     let failed = direct
         .turn("[[fail 400]] [[say never]]", "allow_once")
         .await;
     assert_eq!(
         failed.answer.get("error").is_some(),
-        agent != Agent::Codex,
+        ![Agent::Codex, Agent::Hermes].contains(&agent),
         "{failed:#?}"
     );
     assert!(!failed.text.contains("never"), "{failed:#?}");
@@ -96,4 +96,9 @@ async fn codex_works_alone() {
 #[tokio::test]
 async fn opencode_works_alone() {
     works_alone(Agent::OpenCode).await;
+}
+
+#[tokio::test]
+async fn hermes_works_alone() {
+    works_alone(Agent::Hermes).await;
 }

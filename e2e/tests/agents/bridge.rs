@@ -141,8 +141,20 @@ impl Bench {
             (&json!("cancelled"), &json!(true)),
             "{cancelled:#}"
         );
-        let again = self.world.rpc("xworkmate.tasks.cancel", params).await;
+        let again = self
+            .world
+            .rpc("xworkmate.tasks.cancel", params.clone())
+            .await;
         assert!(again["result"].is_object(), "{again:#}");
+
+        // Stopped while it waits for leave, which Hermes answers with an error.
+        self.send("draft:wrong", "[[write late.md = x]] [[say written]]")
+            .await;
+        self.world.question("draft:wrong").await;
+        self.world.rpc("xworkmate.tasks.cancel", params).await;
+        let stopped = self.ended("draft:wrong").await;
+        let verdict = (json!("cancelled"), Value::Null, vec![]);
+        assert_eq!(outcome(&stopped), verdict, "{stopped:#}");
         in_order(&self.world.events("draft:wrong").await);
     }
 
@@ -247,6 +259,11 @@ async fn codex_through_the_bridge() {
 #[tokio::test]
 async fn opencode_through_the_bridge() {
     the_bridge_tells_the_truth(Agent::OpenCode).await;
+}
+
+#[tokio::test]
+async fn hermes_through_the_bridge() {
+    the_bridge_tells_the_truth(Agent::Hermes).await;
 }
 
 /// Status, code and files of a run.

@@ -14,14 +14,14 @@ use threadline_e2e::{
 
 use crate::{bridge::in_order, scripted};
 
-/// Seven turns may run on the gateway at once, after it was just started.
+/// Six turns may run on the gateway at once, after it was just started.
 const LIMIT: Duration = Duration::from_secs(150);
 
 /// A run of the crowd: where, and which.
 fn place(n: usize) -> &'static str {
     match n {
-        0..3 => Agent::ALL[n].name(),
-        3..10 => "openclaw",
+        0..4 => Agent::ALL[n].name(),
+        4..10 => "openclaw",
         _ => "scripted",
     }
 }
@@ -67,10 +67,10 @@ async fn twenty_runs_on_agents_and_a_gateway_survive_the_bridge() {
     world.set("THREADLINE_OPENCLAW_MAX_ACTIVE", "8");
     world.start().await;
     // A gateway's first turn of all takes many seconds; it is not what is tested here.
-    let mut first = said(3, "[[say warm]]");
+    let mut first = said(4, "[[say warm]]");
     first["requestId"] = json!("warm");
     world.rpc("session.start", first).await;
-    let warm = world.ended_within("draft:3", LIMIT).await;
+    let warm = world.ended_within("draft:4", LIMIT).await;
     assert_eq!(warm["status"], json!("completed"), "{warm:#}");
     for n in 0..20 {
         let sent = world.rpc("session.start", turn(n)).await;
@@ -111,7 +111,7 @@ async fn twenty_runs_on_agents_and_a_gateway_survive_the_bridge() {
                 .filter(|e| e["update"]["event"] == json!(name));
             named.count()
         };
-        let runs = if n == 3 { 2 } else { 1 };
+        let runs = if n == 4 { 2 } else { 1 };
         assert_eq!((count("task.ended"), count("completed")), (runs, runs));
         // The scripted agent needs no model.
         if place(n) != "scripted" {
