@@ -497,6 +497,15 @@ pub struct FileProgress {
     pub verified: bool,
 }
 
+/// Where in a thread's log a listener begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// After this event; 0 for all of them.
+    After(i64),
+    /// With the last so many.
+    Last(u32),
+}
+
 /// What goes out on `GET /app/events`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AppEvent {

@@ -126,6 +126,21 @@ impl Bridge {
         Ok(self.frames(response))
     }
 
+    /// The number of the last event in a thread's log.
+    pub(crate) async fn last_event(&self, thread: &AppThreadKey) -> Result<i64, Trouble> {
+        let mut url = self.at("/acp/events");
+        url.query_pairs_mut()
+            .append_pair("threadId", thread.as_str())
+            .append_pair("last", "0");
+        let request = self
+            .authorized(self.http.get(url))
+            .timeout(self.timings.answer);
+        let response = request.send().await.map_err(|e| Trouble::unsent(&e))?;
+        let page: Value = json_body(accepted(response).await?).await?;
+        let next = page.get("next").and_then(Value::as_i64);
+        next.ok_or_else(|| strange("a page of a thread's log has no `next`"))
+    }
+
     /// A file from the byte `from` on. Any answer but 200 and 206 is trouble.
     pub(crate) async fn download(&self, url: Url, from: u64) -> Result<Response, Trouble> {
         let mut request = self
@@ -254,7 +269,11 @@ async fn beginning(mut response: Response) -> Vec<u8> {
     body
 }
 
-async fn answer(mut response: Response) -> Result<Value, Trouble> {
+async fn answer(response: Response) -> Result<Value, Trouble> {
+    Ok(rpc::outcome(json_body(response).await?)?)
+}
+
+async fn json_body<T: DeserializeOwned>(mut response: Response) -> Result<T, Trouble> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|e| Trouble::cut(&e))? {
         bytes.extend_from_slice(&chunk);
@@ -262,8 +281,7 @@ async fn answer(mut response: Response) -> Result<Value, Trouble> {
             return Err(strange("an answer without an end"));
         }
     }
-    let envelope = serde_json::from_slice(&bytes).map_err(|e| strange(&e.to_string()))?;
-    Ok(rpc::outcome(envelope)?)
+    serde_json::from_slice(&bytes).map_err(|e| strange(&e.to_string()))
 }
 
 /// An answer that is not the protocol.

@@ -63,6 +63,19 @@ impl Engine {
         })
     }
 
+    /// The number after which the last `count` events of a thread's log stand.
+    pub async fn thread_tail(
+        &self,
+        caller: &Caller,
+        thread: &AppThreadKey,
+        count: u32,
+    ) -> Result<i64, Fault> {
+        self.known_thread(caller, thread).await?;
+        let stream = StreamId::thread(&caller.account, thread);
+        let head = self.store().last_seq(&stream).await?;
+        Ok((head - i64::from(count)).max(0))
+    }
+
     /// One page of a thread's log, for those who poll.
     pub async fn thread_page(
         &self,

@@ -32,6 +32,9 @@ pub(crate) struct Wanted {
     /// the old number.
     #[serde(default)]
     after: Option<i64>,
+    /// Begins with the last so many events instead; 0 for only what is added.
+    #[serde(default)]
+    last: Option<u32>,
     /// Seconds that a poll waits for news.
     #[serde(default)]
     wait: Option<u64>,
@@ -44,7 +47,14 @@ pub(crate) async fn handle(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let thread = AppThreadKey::new(&wanted.thread_id).map_err(Fault::from)?;
-    let after = last_event_id(&headers)?.or(wanted.after).unwrap_or(0);
+    let after = match (last_event_id(&headers)?, wanted.after, wanted.last) {
+        (_, Some(_), Some(_)) => {
+            return Err(Fault::invalid("`after` and `last` exclude each other.").into());
+        }
+        (Some(seen), ..) => seen,
+        (None, after, None) => after.unwrap_or(0),
+        (None, None, Some(count)) => bridge.engine.thread_tail(&caller, &thread, count).await?,
+    };
     if after < 0 {
         return Err(Fault::invalid("`after` must not be negative.").into());
     }

@@ -37,7 +37,10 @@ function connect() {
   end();
   if (document.hidden) return;
   const url = new URL(document.body.dataset.events, location.href);
-  if (last > 0) url.searchParams.set('after', last);
+  if (last > 0) {
+    url.searchParams.delete('last');
+    url.searchParams.set('after', last);
+  }
   source = new EventSource(url);
   source.onopen = () => {
     if (opened && lost) refresh();

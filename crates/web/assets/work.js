@@ -16,6 +16,7 @@ let painting;
 export function begin() {
   if (!document.querySelector('[data-thread]')) return;
   on('update', (update, id) => {
+    begins(id);
     take(runs, update, id);
     mark(update.runId);
   });
@@ -51,7 +52,15 @@ function take(all, update, id) {
   if (update.status && update.status !== 'running' && !run.ended) Object.assign(run, { ended: update.status, to: update.at });
 }
 
-// The page began in the middle of the log: fetches a piece from before that.
+// The first event that comes says whether the page began in the middle of the log.
+function begins(id) {
+  const button = document.querySelector('[data-earlier]');
+  if (button.dataset.earlier) return;
+  button.dataset.earlier = id - 1;
+  button.hidden = id <= 1;
+}
+
+// Fetches a piece from before where the page began.
 async function earlier(button) {
   const until = Number(button.dataset.earlier);
   const after = Math.max(0, until - PAGE);
@@ -76,6 +85,7 @@ async function earlier(button) {
 
 async function past(after, until) {
   const url = new URL(document.body.dataset.events, location.href);
+  url.searchParams.delete('last');
   url.searchParams.set('after', after);
   url.searchParams.set('until', until);
   const response = await fetch(url, { signal: AbortSignal.timeout(WAIT) });

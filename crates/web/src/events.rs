@@ -10,7 +10,7 @@ use axum::{
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
-use threadline_app::api::AppEvent;
+use threadline_app::api::{AppEvent, Begin};
 use threadline_contract::Fault;
 use threadline_server::{Refusal, stream_of};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,8 @@ pub(crate) struct Wanted {
     /// For a first connection. After a cut the browser's header wins: its address still carries
     /// the old number.
     after: Option<i64>,
+    /// Begins with the last so many events of the log instead.
+    last: Option<u32>,
     /// Ends the stream with this event of the log: a piece of the past, for a page that began in
     /// the middle. Nothing but the log is told then.
     until: Option<i64>,
@@ -37,9 +39,13 @@ pub(crate) async fn handle(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let Query(wanted) = wanted.map_err(|e| Fault::invalid(format!("{}.", e.body_text())))?;
-    let after = last_event_id(&headers)?.or(wanted.after).unwrap_or(0);
+    let seen = last_event_id(&headers)?;
+    let after = seen.or(wanted.after).unwrap_or(0);
     if after < 0 {
         return Err(Fault::invalid("`after` must not be negative.").into());
+    }
+    if wanted.last.is_some() && (wanted.after.is_some() || wanted.until.is_some()) {
+        return Err(Fault::invalid("`last` excludes `after` and `until`.").into());
     }
     if wanted.until.is_some_and(|until| until <= after) {
         return Err(Fault::invalid("`until` must be larger than `after`.").into());
@@ -47,8 +53,12 @@ pub(crate) async fn handle(
     if wanted.until.is_some() && wanted.thread.is_none() {
         return Err(Fault::invalid("`until` needs a thread.").into());
     }
+    let begin = match wanted.last.filter(|_| seen.is_none()) {
+        Some(count) => Begin::Last(count),
+        None => Begin::After(after),
+    };
     let events = match wanted.thread.as_deref() {
-        Some(thread) => web.app.events(thread, after).await?,
+        Some(thread) => web.app.events(thread, begin).await?,
         None => web.app.changes(),
     };
     let events = match wanted.until {

@@ -6,7 +6,10 @@ use std::{fs::File, pin::Pin};
 use futures_util::Stream;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use threadline_app::{App, api::AppEvent};
+use threadline_app::{
+    App,
+    api::{AppEvent, Begin},
+};
 use threadline_contract::{Fault, thread::SyncedFile};
 
 /// An answer that is on its way.
@@ -20,8 +23,8 @@ pub trait Local: Send + Sync + 'static {
     /// Does what a method asks.
     fn dispatch<'a>(&'a self, method: &'a str, params: Value) -> Pending<'a, Result<Value, Fault>>;
 
-    /// What happens in one thread, from its log after `after`, then live.
-    fn events<'a>(&'a self, thread: &'a str, after: i64) -> Pending<'a, Result<Events, Fault>>;
+    /// What happens in one thread: its log from where it shall begin, then live.
+    fn events<'a>(&'a self, thread: &'a str, begin: Begin) -> Pending<'a, Result<Events, Fault>>;
 
     /// What changes in any thread, from now on.
     fn changes(&self) -> Events;
@@ -39,9 +42,9 @@ impl Local for App {
         Box::pin(self.dispatch(method, params))
     }
 
-    fn events<'a>(&'a self, thread: &'a str, after: i64) -> Pending<'a, Result<Events, Fault>> {
+    fn events<'a>(&'a self, thread: &'a str, begin: Begin) -> Pending<'a, Result<Events, Fault>> {
         Box::pin(async move {
-            let events = self.events(thread, after).await?;
+            let events = self.events(thread, begin).await?;
             Ok(Box::pin(events) as Events)
         })
     }

@@ -23,12 +23,9 @@ pub(crate) fn file(thread: &str, file: &str) -> String {
     format!("/app/files/{}/{}", segment(thread), path(file))
 }
 
-/// What happens in a thread, after an event of its log.
-pub(crate) fn events(thread: &str, after: i64) -> String {
-    match after {
-        0 => format!("/app/events?thread={}", segment(thread)),
-        _ => format!("/app/events?thread={}&after={after}", segment(thread)),
-    }
+/// What happens in a thread, beginning with the last so many events of its log.
+pub(crate) fn events(thread: &str, last: u32) -> String {
+    format!("/app/events?thread={}&last={last}", segment(thread))
 }
 
 /// A path of ours to go back to; anything that could lead elsewhere is not taken.

@@ -13,17 +13,23 @@ use tokio::sync::{broadcast, mpsc};
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 
 use super::{App, Core};
-use crate::{api::AppEvent, bridge::patience::Patience, config::Timings, follow, records::Change};
+use crate::{
+    api::{AppEvent, Begin},
+    bridge::patience::Patience,
+    config::Timings,
+    follow,
+    records::Change,
+};
 
 const BUFFERED: usize = 64;
 
 impl App {
-    /// Everything about one thread: its state now, its steps after the log's event `after` (0 for all
-    /// of them), and then what is added. Ends when the listener goes or the thread is removed.
+    /// Everything about one thread: its state now, its steps from where in the log the listener wants to
+    /// begin, and then what is added. Ends when the listener goes or the thread is removed.
     pub async fn events(
         &self,
         thread: &str,
-        after: i64,
+        begin: Begin,
     ) -> Result<impl Stream<Item = AppEvent> + Send + use<>, Fault> {
         let key = self.core.find(thread)?;
         let record = self.core.records.read(&key).await?;
@@ -34,7 +40,7 @@ impl App {
         let (send, events) = mpsc::channel(BUFFERED);
         let core = self.core.clone();
         self.core.spawn(async move {
-            let relay = core.relay(&bridge, &key, after, &send);
+            let relay = core.relay(&bridge, &key, begin, &send);
             let local = core.local(&key, &send);
             tokio::select! {
                 () = relay => {}
@@ -149,15 +155,29 @@ impl Core {
         &self,
         bridge: &crate::bridge::Bridge,
         key: &AppThreadKey,
-        after: i64,
+        begin: Begin,
         out: &mpsc::Sender<AppEvent>,
     ) {
-        let mut after = after;
         let timings = Timings {
             patience: Duration::MAX,
             ..bridge.timings
         };
         let mut patience = Patience::new(&timings);
+        let mut after = match begin {
+            Begin::After(after) => after,
+            Begin::Last(count) => loop {
+                match bridge.last_event(key).await {
+                    Ok(head) => break (head - i64::from(count)).max(0),
+                    // No log yet: everything is still to come.
+                    Err(trouble) if trouble.http() == Some(404) => break 0,
+                    Err(trouble) => {
+                        tracing::debug!(thread = %key, "The log of {key} cannot be read: {}", trouble.message)
+                    }
+                }
+                let pause = patience.failed(Instant::now());
+                tokio::time::sleep(pause.unwrap_or(timings.backoff_most)).await;
+            },
+        };
         loop {
             match bridge.events(key, after).await {
                 Ok(mut frames) => {

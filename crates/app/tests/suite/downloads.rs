@@ -180,7 +180,13 @@ async fn a37_a_large_file_comes_in_constant_memory_and_nothing_waits_for_it() {
         ..Plan::done("ok")
     });
     let thread = world.send("go").await.thread;
-    let mut events = Box::pin(world.app.events(id(&thread), 0).await.unwrap());
+    let mut events = Box::pin(
+        world
+            .app
+            .events(id(&thread), threadline_app::api::Begin::After(0))
+            .await
+            .unwrap(),
+    );
     eventually("the download begins", || async {
         !world.bridge.ranges("large.bin").is_empty()
     })

@@ -4,7 +4,7 @@ use std::{pin::Pin, time::Duration};
 
 use futures_util::{Stream, StreamExt as _};
 use pretty_assertions::assert_eq;
-use threadline_app::api::{AppEvent, Summary};
+use threadline_app::api::{AppEvent, Begin, Summary};
 use threadline_contract::thread::Lifecycle;
 
 use crate::support::{Plan, World, eventually, settled};
@@ -31,7 +31,13 @@ async fn a_watcher_sees_the_whole_log_the_state_and_the_files() {
     let world = World::new().await;
     world.bridge.always(Plan::hold());
     let thread = world.send("go").await.thread;
-    let mut events: Events = Box::pin(world.app.events(&thread.name, 0).await.unwrap());
+    let mut events: Events = Box::pin(
+        world
+            .app
+            .events(&thread.name, Begin::After(0))
+            .await
+            .unwrap(),
+    );
     eventually("the run", || async {
         world.bridge.run_of(&thread.thread_id).is_some()
     })
@@ -72,15 +78,54 @@ async fn a_watcher_sees_the_whole_log_the_state_and_the_files() {
     // Another turn goes into the same log; a late watcher resumes from where it was.
     world.bridge.always(Plan::done("more"));
     world.send_to(&thread.name, "again").await;
-    let mut late: Events = Box::pin(world.app.events(&thread.name, 3).await.unwrap());
+    let mut late: Events = Box::pin(
+        world
+            .app
+            .events(&thread.name, Begin::After(3))
+            .await
+            .unwrap(),
+    );
     let first = until(&mut late, |event| event.id()).await;
     assert_eq!(first, 4);
-    let mut all: Events = Box::pin(world.app.events(&thread.name, 0).await.unwrap());
+    let mut all: Events = Box::pin(
+        world
+            .app
+            .events(&thread.name, Begin::After(0))
+            .await
+            .unwrap(),
+    );
     let mut seen = Vec::new();
     while seen.len() < 5 {
         seen.push(until(&mut all, |event| event.id()).await);
     }
     assert_eq!(seen, [1, 2, 3, 4, 5]);
+
+    // A page begins with the end of the log, and is told on from there whatever happens to the bridge.
+    let mut last: Events = Box::pin(
+        world
+            .app
+            .events(&thread.name, Begin::Last(2))
+            .await
+            .unwrap(),
+    );
+    assert_eq!(until(&mut last, |event| event.id()).await, 4);
+    let mut news: Events = Box::pin(
+        world
+            .app
+            .events(&thread.name, Begin::Last(0))
+            .await
+            .unwrap(),
+    );
+    until(&mut news, |event| {
+        matches!(event, AppEvent::Thread(_)).then_some(())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    world.bridge.down().await;
+    let run = world.bridge.run_of(&thread.thread_id).unwrap();
+    world.bridge.emit(&run, |_| {});
+    world.bridge.up().await;
+    assert_eq!(until(&mut news, |event| event.id()).await, 6);
 }
 
 #[tokio::test]
@@ -88,7 +133,13 @@ async fn a_watcher_outlives_the_bridge() {
     let world = World::new().await;
     world.bridge.always(Plan::hold());
     let thread = world.send("go").await.thread;
-    let mut events: Events = Box::pin(world.app.events(&thread.name, 0).await.unwrap());
+    let mut events: Events = Box::pin(
+        world
+            .app
+            .events(&thread.name, Begin::After(0))
+            .await
+            .unwrap(),
+    );
     assert_eq!(until(&mut events, |event| event.id()).await, 1);
     let run = world.bridge.run_of(&thread.thread_id).unwrap();
     for n in 2..6 {
@@ -104,7 +155,13 @@ async fn questions_show_and_go_when_they_are_answered() {
     let world = World::new().await;
     world.bridge.always(Plan::hold());
     let thread = world.send("go").await.thread;
-    let mut events: Events = Box::pin(world.app.events(&thread.name, 0).await.unwrap());
+    let mut events: Events = Box::pin(
+        world
+            .app
+            .events(&thread.name, Begin::After(0))
+            .await
+            .unwrap(),
+    );
     until(&mut events, |event| event.id()).await;
     let run = world.bridge.run_of(&thread.thread_id).unwrap();
     let asked = world.bridge.ask(&run, "Which?");
@@ -155,7 +212,13 @@ async fn everybody_hears_what_changes_and_a_removal_ends_the_stream() {
     })
     .await;
     assert_eq!(done.title, "other");
-    let mut own: Events = Box::pin(world.app.events(&thread.name, 0).await.unwrap());
+    let mut own: Events = Box::pin(
+        world
+            .app
+            .events(&thread.name, Begin::After(0))
+            .await
+            .unwrap(),
+    );
     world.app.archive(&thread.name).await.unwrap();
     world.app.delete(&thread.name).await.unwrap();
     let gone = until(&mut changes, |event| match event {
@@ -169,7 +232,13 @@ async fn everybody_hears_what_changes_and_a_removal_ends_the_stream() {
     })
     .await;
     assert_eq!(own.next().await, None);
-    assert!(world.app.events(&thread.name, 0).await.is_err());
+    assert!(
+        world
+            .app
+            .events(&thread.name, Begin::After(0))
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
@@ -177,7 +246,13 @@ async fn events_come_back_from_the_wire_as_they_went() {
     let world = World::new().await;
     world.bridge.always(Plan::done("ok").file("a.txt", "a"));
     let thread = world.done("go").await;
-    let mut events: Events = Box::pin(world.app.events(&thread.name, 0).await.unwrap());
+    let mut events: Events = Box::pin(
+        world
+            .app
+            .events(&thread.name, Begin::After(0))
+            .await
+            .unwrap(),
+    );
     for _ in 0..3 {
         let event = next(&mut events).await;
         let data = event.data().unwrap().to_string();
@@ -193,7 +268,13 @@ async fn a_watcher_that_goes_leaves_nothing_behind() {
     let world = World::new().await;
     let thread = world.done("go").await;
     for _ in 0..50 {
-        let mut events: Events = Box::pin(world.app.events(&thread.name, 0).await.unwrap());
+        let mut events: Events = Box::pin(
+            world
+                .app
+                .events(&thread.name, Begin::After(0))
+                .await
+                .unwrap(),
+        );
         next(&mut events).await;
     }
     // Closing waits for every task that is left; one that hung on a watcher would hang it.

@@ -25,7 +25,13 @@ async fn a_stream_that_is_cut_thirty_times_brings_every_event_once() {
         ..Plan::done("whole").file("a.txt", "a")
     });
     let thread = world.send("go").await.thread;
-    let mut events = Box::pin(world.app.events(id(&thread), 0).await.unwrap());
+    let mut events = Box::pin(
+        world
+            .app
+            .events(id(&thread), threadline_app::api::Begin::After(0))
+            .await
+            .unwrap(),
+    );
     let mut seen = Vec::new();
     while seen.last() != Some(&312) {
         match tokio::time::timeout(Duration::from_secs(20), events.next()).await {

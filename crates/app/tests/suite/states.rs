@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
-use threadline_app::api::{AnswerParams, AppEvent, ListParams, RetryParams};
+use threadline_app::api::{AnswerParams, AppEvent, Begin, ListParams, RetryParams};
 use threadline_contract::{
     Code, QuestionState, RequestId, ResultCode, RunStatus,
     thread::{Lifecycle, Role, TaskThread, TurnState},
@@ -174,7 +174,13 @@ async fn a_bridge_that_cannot_be_heard_is_named_while_it_is_waited_for() {
     let world = World::new().await;
     world.bridge.down().await;
     let thread = world.send("go").await.thread;
-    let mut events = Box::pin(world.app.events(&thread.name, 0).await.unwrap());
+    let mut events = Box::pin(
+        world
+            .app
+            .events(&thread.name, Begin::After(0))
+            .await
+            .unwrap(),
+    );
     let mut next = async |wanted: bool| {
         loop {
             match events.next().await.unwrap() {

@@ -144,6 +144,16 @@ async fn the_threads_log_serves_streams_pages_and_polls_with_one_cursor() {
     );
     let (_, nothing) = get(&format!("threadId=draft:1&after={count}")).await;
     assert_eq!(nothing, json!({"events": [], "next": count}));
+    // From the end of the log, whose length nobody need know.
+    let (_, last) = get("threadId=draft:1&last=2").await;
+    assert_eq!(
+        (last["events"][0]["id"].as_u64(), &last["next"]),
+        (Some(count as u64 - 1), &json!(count))
+    );
+    let (_, none) = get("threadId=draft:1&last=0").await;
+    assert_eq!(none, nothing);
+    let (_, whole) = get("threadId=draft:1&last=4000000000").await;
+    assert_eq!(whole, all);
     // A long poll wakes with the news.
     let waiting = format!("threadId=draft:1&after={count}&wait=20");
     let poll = get(&waiting);
@@ -158,6 +168,9 @@ async fn the_threads_log_serves_streams_pages_and_polls_with_one_cursor() {
         ("threadId=draft:none", 404, "mapping_not_found"),
         ("threadId=", 400, "INVALID_REQUEST"),
         ("threadId=draft:1&after=-1", 400, "INVALID_REQUEST"),
+        ("threadId=draft:1&last=-1", 400, "INVALID_REQUEST"),
+        ("threadId=draft:1&last=1&after=1", 400, "INVALID_REQUEST"),
+        ("threadId=draft:none&last=1", 404, "mapping_not_found"),
     ] {
         let (got, body) = get(query).await;
         assert_eq!(

@@ -17,8 +17,9 @@ use threadline_contract::{
 use super::{Frame, Here, Unmade, act, ask, attach, form, icon, needs};
 use crate::{Web, local::call, markdown, urls, words};
 
-/// Events that an opened page begins with.
-const TAIL: i64 = 1000;
+/// Events that an opened page begins with. A log can be long; the script fetches earlier ones when
+/// somebody wants them.
+const TAIL: u32 = 1000;
 
 pub(crate) async fn handle(
     State(web): State<Web>,
@@ -29,29 +30,19 @@ pub(crate) async fn handle(
         title: &view.thread.title,
         here: Here::Threads,
         needs: needs(&web).await,
-        events: Some(urls::events(&view.thread.name, tail(&view.thread))),
+        events: Some(urls::events(&view.thread.name, TAIL)),
     };
     Ok(frame.around(&page(&view)))
 }
 
-/// The number after which the page reads the thread's log: it begins with the newest events, and
-/// the script fetches earlier ones when somebody wants them. A log can be long.
-fn tail(record: &TaskThread) -> i64 {
-    let run = record.context_state.task_association.as_ref();
-    run.map_or(0, |run| (run.last_event_id - TAIL).max(0))
-}
-
 fn page(view: &ThreadView) -> Markup {
     let name = &view.thread.name;
-    let first = tail(&view.thread);
     html! {
         div.thread data-thread=(name) {
             main.talk #main {
                 (head(view))
                 div.flow #flow tabindex="0" role="log" aria-live="polite" aria-label="Conversation" {
-                    button.button.earlier type="button" data-earlier=(first) hidden[first == 0] {
-                        "Earlier steps"
-                    }
+                    button.button.earlier type="button" data-earlier hidden { "Earlier steps" }
                     div #turns data-live { (conversation(view)) }
                     button.button.newest type="button" data-newest hidden { "Newest ↓" }
                 }

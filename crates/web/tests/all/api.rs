@@ -133,16 +133,29 @@ async fn events_can_be_resumed_and_end_with_the_server() {
         .body(Body::empty())
         .unwrap();
     world.routes(Some("local")).oneshot(again).await.unwrap();
+    for seen in [None, Some("41")] {
+        let mut last = Request::get("/app/events?thread=rivers&last=9");
+        if let Some(seen) = seen {
+            last = last.header("last-event-id", seen);
+        }
+        let last = last.body(Body::empty()).unwrap();
+        world.routes(Some("local")).oneshot(last).await.unwrap();
+    }
     assert_eq!(
         app.asked(),
         [
             ("events".into(), json!(["rivers", 41])),
-            ("events".into(), json!(["rivers", 3]))
+            ("events".into(), json!(["rivers", 3])),
+            ("events".into(), json!(["rivers", {"last": 9}])),
+            ("events".into(), json!(["rivers", 41])),
         ]
     );
     for (path, last) in [
         ("/app/events?after=x", ""),
         ("/app/events?after=-1", ""),
+        ("/app/events?last=-1", ""),
+        ("/app/events?thread=rivers&last=9&after=3", ""),
+        ("/app/events?thread=rivers&last=9&until=3", ""),
         ("/app/events", "soon"),
     ] {
         let mut request = Request::get(path);

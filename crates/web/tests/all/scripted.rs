@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use threadline_app::api::AppEvent;
+use threadline_app::api::{AppEvent, Begin};
 use threadline_contract::{Code, Fault, thread::SyncedFile};
 use threadline_web::{Events, Local, Pending};
 
@@ -80,11 +80,15 @@ impl Local for Scripted {
         Box::pin(async move { answer.unwrap_or_else(unknown) })
     }
 
-    fn events<'a>(&'a self, thread: &'a str, after: i64) -> Pending<'a, Result<Events, Fault>> {
+    fn events<'a>(&'a self, thread: &'a str, begin: Begin) -> Pending<'a, Result<Events, Fault>> {
+        let begin = match begin {
+            Begin::After(after) => json!(after),
+            Begin::Last(count) => json!({"last": count}),
+        };
         self.asked
             .lock()
             .unwrap()
-            .push(("events".into(), json!([thread, after])));
+            .push(("events".into(), json!([thread, begin])));
         Box::pin(async move { Ok(self.changes()) })
     }
 

@@ -252,9 +252,16 @@ pub(super) async fn events_handler(
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Response {
+    let thread = AppThreadKey::new(&query["threadId"]).unwrap();
+    if query.get("last").is_some_and(|last| last == "0") {
+        let inner = shared.inner();
+        let head = inner.logs.get(&thread).and_then(|log| log.last());
+        let next = head.map_or(0, |(id, _)| *id);
+        return axum::Json(json!({"events": [], "next": next})).into_response();
+    }
     let feed = Feed {
         shared: shared.clone(),
-        thread: AppThreadKey::new(&query["threadId"]).unwrap(),
+        thread,
         run: None,
         rpc: None,
         after: last_event_id(&headers).unwrap_or(0),
