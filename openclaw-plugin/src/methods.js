@@ -1,10 +1,10 @@
 // The six methods of the gateway that this plugin answers.
 
-import { appKey, mappableKey, normalKey } from "./keys.js";
+import { agentOf, appKey, mappableKey, normalKey } from "./keys.js";
 import { MAPPING, decide, held, mappingOf } from "./mapping.js";
 import { RUNS, noted, runsOf, stored } from "./runs.js";
 import { getTask } from "./tasks.js";
-import { invalid } from "./refusal.js";
+import { conflict, invalid } from "./refusal.js";
 import { object, text, texts } from "./read.js";
 
 export const PREPARE = "xworkmate.session.prepare";
@@ -59,7 +59,15 @@ export async function prepare(parts, given, source, signal) {
   const openclawSessionKey = mappableKey(text(params.openclawSessionKey) ?? missing("openclawSessionKey"));
   const runId = text(params.runId) ?? missing("runId");
   const asked = { ...params, appThreadKey, openclawSessionKey, runId };
+  const agents = sessions.agents();
+  if (!agents.includes(agentOf(openclawSessionKey))) {
+    throw invalid(`The gateway has no agent \`${agentOf(openclawSessionKey)}\`. It has: ${agents.join(", ")}.`);
+  }
   return sessions.alone(async () => {
+    const owner = parts.watch.owner(runId) ?? sessions.owner(runId);
+    if (owner !== undefined && owner !== openclawSessionKey) {
+      throw conflict("The run is another session's already. Nothing was changed.");
+    }
     const elsewhere = sessions.find(appThreadKey);
     const wanted = { appThreadKey, openclawSessionKey, expectedArtifactDirs: [], source };
     decide(wanted, mappingOf(sessions.entry(openclawSessionKey)), elsewhere, new Date());

@@ -10,12 +10,16 @@ import { object, text } from "./read.js";
 
 /** To look at every entry takes long where there are many. */
 const LOOK_AGAIN_MS = 60_000;
+/** How many runs it is remembered of whose they are. */
+const OWNED = 20_000;
 
 export class Sessions {
   /** @type {Map<string, string>} app threads that were seen, each with its session */
   #seen = new Map();
   /** When all entries were looked at. */
   #looked = 0;
+  /** @type {Map<string, string>} runs that have begun, each with its session; the oldest go first */
+  #owners = new Map();
   /** @type {Promise<unknown>} */
   #turn = Promise.resolve();
 
@@ -63,8 +67,34 @@ export class Sessions {
   /** Gives back to all entries what the gateway took out of them when it stopped. */
   async mend() {
     for (const sessionKey of this.kept.sessions()) {
-      if (mappingOf(this.entry(sessionKey))) await this.change(sessionKey, () => undefined);
-      else await this.kept.drop(sessionKey);
+      const entry = this.entry(sessionKey);
+      if (!mappingOf(entry)) {
+        await this.kept.drop(sessionKey);
+        continue;
+      }
+      for (const run of runsOf(entry).values()) if (run.status !== "prepared") this.#own(run.runId, sessionKey);
+      await this.change(sessionKey, () => undefined);
+    }
+  }
+
+  /**
+   * The session that a run is known to be of.
+   * @param {string} runId
+   */
+  owner(runId) {
+    return this.#owners.get(runId);
+  }
+
+  /**
+   * @param {string} runId
+   * @param {string} sessionKey
+   */
+  #own(runId, sessionKey) {
+    if (this.#owners.has(runId)) return;
+    this.#owners.set(runId, sessionKey);
+    for (const oldest of this.#owners.keys()) {
+      if (this.#owners.size <= OWNED) return;
+      this.#owners.delete(oldest);
     }
   }
 
@@ -100,6 +130,7 @@ export class Sessions {
    */
   async note(sessionKey, news) {
     if (!mappingOf(this.entry(sessionKey))) return;
+    this.#own(news.runId, sessionKey);
     await this.change(sessionKey, (entry) => {
       const runs = runsOf(entry);
       const after = noted(runs, news, new Date());
@@ -119,7 +150,7 @@ export class Sessions {
     this.#seen.delete(appThreadKey);
     if (Date.now() - this.#looked < LOOK_AGAIN_MS) return undefined;
     this.#looked = Date.now();
-    for (const agentId of this.#agents()) {
+    for (const agentId of this.agents()) {
       for (const { sessionKey, entry } of this.runtime().agent.session.listSessionEntries({ agentId, readOnly: true })) {
         const mapping = mappingOf(entry);
         if (mapping) this.#seen.set(mapping.appThreadKey, normalKey(sessionKey));
@@ -136,11 +167,15 @@ export class Sessions {
     this.#seen.set(appThreadKey, sessionKey);
   }
 
-  /** @returns {string[]} */
-  #agents() {
-    const list = object(object(this.runtime().config.current()).agents).list;
-    const named = Array.isArray(list) ? list.map((agent) => text(object(agent).id)?.toLowerCase()) : [];
-    return [...new Set(["main", ...named.filter((id) => id !== undefined)])];
+  /**
+   * The agents that the gateway has: those of its settings, or the one that it has without any.
+   * @returns {string[]}
+   */
+  agents() {
+    const { list, entries } = object(object(this.runtime().config.current()).agents);
+    const listed = Array.isArray(list) ? list.map((agent) => text(object(agent).id)) : [];
+    const named = [...Object.keys(object(entries)), ...listed].flatMap((id) => id?.toLowerCase() ?? []);
+    return named.length ? [...new Set(named)] : ["main"];
   }
 
   /**

@@ -99,18 +99,23 @@ export function recordOf(runId, verdict) {
  *   native?: Record<string, unknown> | undefined, context: unknown }} of
  */
 async function judgeOne(parts, { sessionKey, entry, runId, native, context }) {
+  const owner = parts.watch.owner(runId) ?? parts.sessions.owner(runId);
+  if (owner !== undefined && owner !== sessionKey) return undefined;
   const record = runsOf(entry).get(runId);
-  const heard = parts.watch.run(runId)?.verdict;
-  const live = heard?.status === "prepared" ? undefined : heard;
+  const heard = parts.watch.owner(runId) === sessionKey ? parts.watch.run(runId)?.verdict : undefined;
   const active = isActive(parts, context, sessionKey, runId, entry);
-  const known = { record, live, native, active, sameBoot: record?.boot === parts.boot };
+  const known = { record, live: heard, native, active, sameBoot: record?.boot === parts.boot };
   // What was heard here, or is remembered, needs no further question.
-  if (live || isConfirmed(record)) return judge(known);
+  if (heard || isConfirmed(record)) return judge(known);
   const wait = await quietly(parts, "agent.wait", () => parts.runtime().subagent.waitForRun({ runId, timeoutMs: 0 }));
-  if (running(context, runId)) return judge({ ...known, live: { status: "running", source: "gateway" }, wait });
+  if (running(context, sessionKey, runId)) return judge({ ...known, live: { status: "running", source: "gateway" }, wait });
   const history = await quietly(parts, "history", () => parts.runtime().subagent.getSessionMessages({ sessionKey, limit: HISTORY }));
   const past = history && readPast(history.messages ?? [], runId);
-  return judge({ ...known, wait, past });
+  // `agent.wait` answers for any run of the gateway, whoever's it is.
+  const session = text(object(wait?.terminalReceipt).sessionId);
+  const expected = record !== undefined || native !== undefined || past?.asked === true || parts.watch.run(runId)?.sessionKey === sessionKey;
+  const own = session === undefined ? expected : session === entry?.sessionId;
+  return judge({ ...known, wait: own ? wait : undefined, past });
 }
 
 /**
@@ -123,20 +128,23 @@ async function judgeOne(parts, { sessionKey, entry, runId, native, context }) {
  * @param {import("./host.js").SessionEntry | undefined} entry
  */
 function isActive(parts, context, sessionKey, runId, entry) {
-  if (running(context, runId) || parts.watch.active(sessionKey)) return true;
+  if (running(context, sessionKey, runId) || parts.watch.active(sessionKey)) return true;
   if (entry?.status !== "running") return false;
   return parts.watch.underWay > 0 || Date.now() - parts.bootedAt < GIVES_UP_MS;
 }
 
 /**
- * Whether the gateway has the run among those it works on.
+ * Whether the gateway has the run among those of the session that it works on.
  * @param {unknown} context
+ * @param {string} sessionKey
  * @param {string} runId
  */
-function running(context, runId) {
+function running(context, sessionKey, runId) {
   const { chatAbortControllers, chatQueuedTurns } = object(context);
-  const has = (/** @type {unknown} */ map) => map instanceof Map && map.has(runId);
-  return has(chatAbortControllers) || has(chatQueuedTurns);
+  return [chatAbortControllers, chatQueuedTurns].some((map) => {
+    const key = map instanceof Map ? text(object(map.get(runId)).sessionKey) : undefined;
+    return key !== undefined && normalKey(key) === sessionKey;
+  });
 }
 
 /**

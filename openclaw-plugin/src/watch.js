@@ -34,6 +34,15 @@ export class Watch {
   }
 
   /**
+   * The session of a run that has begun. What was only prepared is nobody's yet.
+   * @param {string} runId
+   */
+  owner(runId) {
+    const live = this.#runs.get(runId);
+    return live?.verdict.status === "prepared" ? undefined : live?.sessionKey;
+  }
+
+  /**
    * The run that a session works on now.
    * @param {string} sessionKey
    */
@@ -54,7 +63,8 @@ export class Watch {
    * @param {string} sessionKey
    */
   expect(runId, sessionKey) {
-    if (this.#runs.has(runId)) return;
+    const before = this.#runs.get(runId);
+    if (before && (before.verdict.status !== "prepared" || before.sessionKey === sessionKey)) return;
     const live = { ...begun(runId, sessionKey, Date.now()), verdict: { status: /** @type {const} */ ("prepared"), source: "session_prepare" } };
     live.overlapped = this.#others(live).some((other) => other.verdict.status === "running");
     this.#runs.set(runId, live);

@@ -1,6 +1,8 @@
 // The plugin as a whole, in a gateway that is only memory.
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
 
 import { Host } from "../testing/host.js";
@@ -86,6 +88,42 @@ test("a failed task is no success", async () => {
     const task = await host.ask(TASK, { appThreadKey, runId });
     assert.deepEqual([task.status, task.success], [status === "cancelled" ? "cancelled" : "failed", false]);
   }
+});
+
+test("a run of another session is no run of this one", async () => {
+  const own = await prepared();
+  const other = await prepared();
+  for (const phase of ["start", "end"]) {
+    await host.tell({ runId: other.runId, stream: "lifecycle", sessionKey: other.openclawSessionKey, data: { phase, terminalReply: { text: "theirs" } } });
+  }
+  const before = structuredClone(host.held(own.openclawSessionKey));
+  for (const asked of [{ appThreadKey: own.appThreadKey }, { openclawSessionKey: "agent:main:nobody" }]) {
+    const task = await host.ask(TASK, { ...asked, runId: other.runId });
+    assert.deepEqual([task.ok, task.code, task.output], [false, "no_native_task_record", undefined]);
+  }
+  const { answer: _, ...asked } = own;
+  assert.equal((await host.ask(PREPARE, { ...asked, runId: other.runId })).error?.code, "CONFLICT");
+  assert.deepEqual(host.held(own.openclawSessionKey), before, "nothing was written");
+  assert.equal((await host.ask(TASK, { appThreadKey: other.appThreadKey, runId: other.runId })).output, "theirs");
+});
+
+test("what `agent.wait` tells counts for the session of the run", async () => {
+  const { appThreadKey, openclawSessionKey, runId } = await prepared();
+  const mine = host.entries.get(openclawSessionKey).sessionId;
+  host.wait = { status: "ok", terminalReceipt: { sessionId: "another" }, terminalReply: { text: "theirs" } };
+  assert.equal((await host.ask(TASK, { appThreadKey, runId })).code, "no_native_task_record");
+  host.wait = { status: "error", error: "theirs" };
+  assert.equal((await host.ask(TASK, { appThreadKey, runId: "of nobody" })).code, "no_native_task_record");
+  host.wait = { status: "ok", terminalReceipt: { sessionId: mine }, terminalReply: { text: "mine" } };
+  assert.equal((await host.ask(TASK, { appThreadKey, runId })).output, "mine");
+  host.wait = { status: "timeout" };
+});
+
+test("an agent that the gateway does not have is refused before anything is written", async () => {
+  const { answer, openclawSessionKey } = await prepared({ openclawSessionKey: "agent:ghost:x" });
+  assert.deepEqual([answer.error?.code, answer.error?.message], ["INVALID_REQUEST", "The gateway has no agent `ghost`. It has: main, other."]);
+  assert.equal(host.entries.has(openclawSessionKey), false);
+  assert.equal(existsSync(join(host.home, "ghost")), false);
 });
 
 test("files alone prove nothing", async () => {
