@@ -51,7 +51,7 @@ function shared(api) {
     runtime,
     log,
     sessions: new Sessions(runtime, new Kept(() => join(runtime().state.resolveStateDir(), PLUGIN_ID, "sessions"), log)),
-    watch: new Watch(),
+    watch: new Watch((sessionKey) => parts.sessions.workspace(sessionKey)),
     sidecar: new Sidecar(launch, log),
     about: async () => {
       const { version, name } = await parts.sidecar.call("initialize", {});
@@ -78,9 +78,9 @@ export default {
   register(api) {
     const parts = shared(api);
     for (const { name, scope, answer } of METHODS) {
-      api.registerGatewayMethod(name, async ({ params, signal, context, respond }) => {
+      api.registerGatewayMethod(name, async ({ params, signal, context, client, respond }) => {
         try {
-          respond(true, await answer(parts, object(params), { signal, context }));
+          respond(true, await answer(parts, object(params), { signal, context, client }));
         } catch (why) {
           respond(false, undefined, asRefusal(why).toJSON());
         }

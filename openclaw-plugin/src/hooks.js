@@ -18,7 +18,8 @@ export async function hear(parts, event) {
     ...recordOf(ended.runId, ended.verdict),
     boot: parts.boot,
     overlapped: ended.overlapped,
-    writtenFiles: [...ended.written],
+    writtenFiles: [...ended.written, ...ended.touched],
+    ...(ended.failed.size ? { failedFiles: [...ended.failed] } : {}),
   });
 }
 

@@ -21,6 +21,7 @@ export interface GatewayRequest {
   params?: unknown;
   signal?: AbortSignal;
   context?: unknown;
+  client?: unknown;
   respond(ok: boolean, payload?: unknown, error?: unknown): void;
 }
 

@@ -1,11 +1,13 @@
 // The six methods of the gateway that this plugin answers.
 
+import { resolve } from "node:path";
+
 import { agentOf, appKey, mappableKey, normalKey } from "./keys.js";
 import { MAPPING, decide, held, mappingOf } from "./mapping.js";
 import { RUNS, noted, runsOf, stored } from "./runs.js";
 import { getTask } from "./tasks.js";
 import { conflict, invalid } from "./refusal.js";
-import { object, text, texts } from "./read.js";
+import { amount, object, text, texts } from "./read.js";
 
 export const PREPARE = "xworkmate.session.prepare";
 export const COLLECT = "xworkmate.artifacts.collect-and-snapshot";
@@ -30,16 +32,21 @@ export const ROUTE = "/plugins/openclaw-multi-session-plugins/artifact";
  */
 
 /**
- * @typedef {(parts: Parts, params: Record<string, unknown>, request: { signal?: AbortSignal, context?: unknown }) => Promise<unknown>} Method
+ * @typedef {object} Asked
+ * @property {AbortSignal} [signal]
+ * @property {unknown} [context] what the gateway gives to the handler of a request
+ * @property {unknown} [client] who asks
+ *
+ * @typedef {(parts: Parts, params: Record<string, unknown>, request: Asked) => Promise<unknown>} Method
  * @type {{ name: string, scope: "operator.read" | "operator.write", answer: Method }[]}
  */
 export const METHODS = [
   { name: PREPARE, scope: "operator.write", answer: (parts, params, { signal }) => prepare(parts, params, "bridge_prepare", signal) },
   { name: COLLECT, scope: "operator.write", answer: (parts, params, { signal }) => parts.files(COLLECT, params, signal) },
-  { name: EXPORT, scope: "operator.read", answer: (parts, params, { signal }) => parts.files(EXPORT, params, signal) },
-  { name: LIST, scope: "operator.read", answer: (parts, params, { signal }) => parts.files(LIST, params, signal) },
+  { name: EXPORT, scope: "operator.read", answer: (parts, params, { signal, client }) => parts.files(EXPORT, asAllowed(parts, params, client), signal) },
+  { name: LIST, scope: "operator.read", answer: (parts, params, { signal, client }) => parts.files(LIST, asAllowed(parts, params, client), signal) },
   { name: READ, scope: "operator.read", answer: async (parts, params, { signal }) => ({ ...(await parts.files(READ, params, signal)), downloadPath: ROUTE }) },
-  { name: TASK, scope: "operator.read", answer: (parts, params, { context }) => getTask(parts, params, context) },
+  { name: TASK, scope: "operator.read", answer: (parts, params, { context, client }) => getTask(parts, asAllowed(parts, params, client), context) },
 ];
 
 /**
@@ -118,37 +125,65 @@ export function enriched({ sessions, watch }, method, params) {
   const known = { ...params, openclawSessionKey, agentWorkspaceDir: sessions.workspace(openclawSessionKey) };
   const runId = text(params.runId);
   if (!runId || ![COLLECT, EXPORT, LIST].includes(method)) return known;
-  const { since, until, overlapped, written } = testimony(sessions.entry(openclawSessionKey), watch, runId);
+  const { since, until, overlapped, written, failed } = testimony({ sessions, watch }, openclawSessionKey, runId);
+  // In a listing this would be a filter.
+  const from = amount(params.sinceUnixMs) ?? (method === COLLECT ? since : undefined);
+  const place = (/** @type {string} */ path) => resolve(known.agentWorkspaceDir, path);
+  // The gateway's own list has what a tool was called for, also when the tool failed.
+  const wrote = new Set(written.map(place));
+  const inVain = new Set(failed.map(place).filter((path) => !wrote.has(path)));
+  const told = texts(params.writtenFiles).filter((path) => !inVain.has(place(path)));
   return {
     ...known,
-    // In a listing this would be a filter.
-    sinceUnixMs: params.sinceUnixMs ?? (method === COLLECT ? since : undefined),
+    sinceUnixMs: from === undefined ? undefined : Math.max(from, since ?? 0),
     untilUnixMs: params.untilUnixMs ?? until,
-    overlapped: params.overlapped ?? overlapped,
-    writtenFiles: [...new Set([...texts(params.writtenFiles), ...written])],
+    overlapped: overlapped === true ? true : (params.overlapped ?? overlapped),
+    writtenFiles: [...new Set([...told, ...written])],
   };
 }
 
 /**
- * @param {import("./host.js").SessionEntry | undefined} entry
- * @param {import("./watch.js").Watch} watch
- * @param {string} runId
- * @returns {{ since?: number, until?: number, overlapped?: boolean, written: string[] }}
+ * A request as its caller may make it. Whose files are whose is decided on the word of those who may
+ * start runs; for all others on what was heard here, and in folders that a run which is over declared.
+ * @param {Pick<Parts, "sessions" | "watch">} parts
+ * @param {Record<string, unknown>} params
+ * @param {unknown} client
  */
-function testimony(entry, watch, runId) {
-  const record = runsOf(entry).get(runId);
-  const live = watch.run(runId);
+function asAllowed({ sessions, watch }, params, client) {
+  const scopes = texts(object(object(client).connect).scopes);
+  if (scopes.includes("operator.write") || scopes.includes("operator.admin")) return params;
+  const { writtenFiles: _, overlapped: __, untilUnixMs: ___, expectedArtifactDirs, ...rest } = params;
+  const sessionKey = normalKey(text(params.openclawSessionKey) ?? "");
+  const { since, until } = testimony({ sessions, watch }, sessionKey, text(params.runId) ?? "");
+  const over = until !== undefined && (since !== undefined || params.sinceUnixMs === undefined);
+  const bare = (/** @type {string} */ dir) => dir.replace(/\/+$/, "");
+  const declared = over ? (mappingOf(sessions.entry(sessionKey))?.expectedArtifactDirs.map(bare) ?? []) : [];
+  return { ...rest, expectedArtifactDirs: texts(expectedArtifactDirs).filter((dir) => declared.includes(bare(dir))) };
+}
+
+/**
+ * What is known of a session's run.
+ * @param {Pick<Parts, "sessions" | "watch">} parts
+ * @param {string} sessionKey in normal form
+ * @param {string} runId
+ * @returns {{ since?: number, until?: number, overlapped?: boolean, written: string[], failed: string[] }}
+ */
+function testimony(parts, sessionKey, runId) {
+  const record = runsOf(parts.sessions.entry(sessionKey)).get(runId);
+  const heard = parts.watch.run(runId);
+  const live = heard?.sessionKey === sessionKey ? heard : undefined;
   const time = (/** @type {string | undefined} */ at) => (at ? Date.parse(at) || undefined : undefined);
   const first = live
-    ? { since: live.verdict.status === "prepared" ? undefined : live.startedAt, until: live.verdict.endedAt, overlapped: live.overlapped, written: [...live.written] }
-    : { since: time(record?.startedAt), until: time(record?.completedAt), overlapped: record?.overlapped, written: texts(record?.writtenFiles) };
+    ? { since: live.verdict.status === "prepared" ? undefined : live.startedAt, until: live.verdict.endedAt, overlapped: live.overlapped, written: [...live.written, ...live.touched], failed: [...live.failed] }
+    : { since: time(record?.startedAt), until: time(record?.completedAt), overlapped: record?.overlapped, written: texts(record?.writtenFiles), failed: texts(record?.failedFiles) };
   if (!record?.resumedAs || record.resumedAs === runId) return first;
   // A run that a restart broke off: nobody watched it all the time, so nobody can say it was alone.
-  const rest = testimony(entry, watch, record.resumedAs);
+  const rest = testimony(parts, sessionKey, record.resumedAs);
   return {
     since: first.since,
     until: rest.until ?? first.until,
     overlapped: first.overlapped || rest.overlapped ? true : undefined,
     written: [...first.written, ...rest.written],
+    failed: [...first.failed, ...rest.failed],
   };
 }

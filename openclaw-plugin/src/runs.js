@@ -36,7 +36,8 @@ const CONFIRMING = ["lifecycle", "agent_wait", "native_task", "history", "gatewa
  * @property {string} [resumedAs] the run under which the gateway went on after a restart
  * @property {string} [resumes] the run that this one goes on with
  * @property {boolean} [overlapped] whether another session's run was under way at the same time
- * @property {string[]} [writtenFiles] what the run's own tool calls named
+ * @property {string[]} [writtenFiles] what the run's own tool calls named and wrote
+ * @property {string[]} [failedFiles] what they named and did not write
  * @property {boolean} [provisional] an attempt ended, and perhaps the run
  */
 
@@ -103,6 +104,7 @@ export function noted(runs, news, now) {
   if (after.output !== undefined) after.output = after.output.slice(0, MAX_OUTPUT);
   if (after.error !== undefined) after.error = withoutSecrets(after.error).slice(0, MAX_ERROR);
   if (after.writtenFiles !== undefined) after.writtenFiles = texts(after.writtenFiles).slice(0, MAX_WRITTEN);
+  if (after.failedFiles !== undefined) after.failedFiles = texts(after.failedFiles).slice(0, MAX_WRITTEN);
   return new Map([...runs, [news.runId, after]]);
 }
 

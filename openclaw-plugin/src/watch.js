@@ -1,6 +1,9 @@
 // Hears how every run of the gateway begins and ends, and which files its tools name. The gateway
 // registers a plugin several times in one process, so what was heard is shared by all registrations.
 
+import { lstatSync } from "node:fs";
+import { resolve } from "node:path";
+
 import { ended } from "./judge.js";
 import { normalKey } from "./keys.js";
 import { isTerminal, withoutSecrets } from "./runs.js";
@@ -8,11 +11,18 @@ import { object, text } from "./read.js";
 
 /** How many runs that ended stay in memory; the session's entry has them for longer. */
 const KEPT = 500;
-/** Tools that make files, and the arguments in which they are named. What a shell prints is no evidence. */
+/** Tools that make files, and the arguments in which they are named. */
 const MAKES_FILES = /^(write|edit|apply_patch|create|save|download|image|video|audio|music|tts|browser|canvas|pdf)/i;
 const NAMES = ["path", "file_path", "filePath", "filename", "outputPath", "output_path"];
 const PATCHED = /^\*\*\* (?:Add|Update) File: (.+)$/gm;
 const MOST_NAMES = 512;
+/** Tools that run a command. What it prints is no evidence; a file that it names and that changed meanwhile is. */
+const RUNS_COMMANDS = /^(exec|bash|shell)$/i;
+const MOST_WORDS = 256;
+const MAX_COMMAND = 64 * 1024;
+const MOST_CALLS = 256;
+/** The clock that stamps files is a little behind. */
+const LAG_MS = 10;
 
 /**
  * @typedef {object} Live
@@ -21,12 +31,28 @@ const MOST_NAMES = 512;
  * @property {import("./judge.js").Verdict} verdict
  * @property {number} startedAt
  * @property {boolean} overlapped
- * @property {Set<string>} written
+ * @property {Set<string>} written what its tools wrote, as they name it
+ * @property {Set<string>} touched what its commands name and changed: less than the word of a tool that writes
+ * @property {Set<string>} failed what its tools were to write and did not
+ * @property {Map<string, Call>} calls those without a result
+ */
+
+/**
+ * @typedef {object} Call
+ * @property {number} at
+ * @property {string[]} names
+ * @property {string} [command]
+ * @property {string} [folder] where the command begins
  */
 
 export class Watch {
   /** @type {Map<string, Live>} in the order in which they began */
   #runs = new Map();
+
+  /** @param {(sessionKey: string) => string} [workspace] of a session's agent */
+  constructor(workspace = () => "/") {
+    this.workspace = workspace;
+  }
 
   /** @param {string} runId */
   run(runId) {
@@ -77,7 +103,7 @@ export class Watch {
    */
   hear(event) {
     const data = object(event.data);
-    if (event.stream === "tool") this.#named(event, data);
+    if (event.stream === "tool") this.#called(event, data);
     if (event.stream !== "lifecycle") return undefined;
     const verdict = ended(data);
     const known = this.#runs.get(event.runId)?.verdict.status;
@@ -91,6 +117,9 @@ export class Watch {
       if (data.phase === "finishing") live.verdict = { ...live.verdict, provisional: true, error: error && withoutSecrets(error) };
       return undefined;
     }
+    // Commands that went on beside it.
+    for (const call of live.calls.values()) if (call.folder) this.#ran(live, call);
+    live.calls.clear();
     live.verdict = { ...verdict, startedAt: live.startedAt, endedAt: verdict.endedAt ?? Date.now() };
     this.#forget();
     return live;
@@ -131,14 +160,68 @@ export class Watch {
   }
 
   /**
+   * A call of a tool is evidence when its result says that it was done, and not before.
    * @param {import("./host.js").AgentEvent} event
    * @param {Record<string, unknown>} data
    */
-  #named(event, data) {
+  #called(event, data) {
     const live = this.#runs.get(event.runId);
-    if (!live || !MAKES_FILES.test(text(data.name) ?? "")) return;
-    const named = data.phase === "start" ? inArguments(object(data.args)) : inResult(object(data.result).details, 3);
-    for (const path of named) if (live.written.size < MOST_NAMES) live.written.add(path);
+    const name = text(data.name) ?? "";
+    const runs = RUNS_COMMANDS.test(name);
+    if (!live || !(runs || MAKES_FILES.test(name))) return;
+    const id = text(data.toolCallId) ?? name;
+    if (data.phase === "start") {
+      const args = object(data.args);
+      const command = runs ? (text(args.command) ?? text(args.cmd))?.slice(0, MAX_COMMAND) : undefined;
+      const call = { at: event.ts ?? Date.now(), names: runs ? [] : inArguments(args), command };
+      if (live.calls.size < MOST_CALLS) live.calls.set(id, call);
+      return;
+    }
+    if (data.phase !== "result") return;
+    const call = live.calls.get(id) ?? { at: event.ts ?? Date.now(), names: [] };
+    const details = object(object(data.result).details);
+    if (runs) {
+      call.folder = text(details.cwd) ?? this.#workspace(live);
+      // It goes on in the background.
+      if (details.status === "running") return;
+      this.#ran(live, call);
+    } else if (data.isError === true) {
+      for (const path of call.names) add(live.failed, path);
+    } else {
+      for (const path of [...call.names, ...inResult(details, 3)]) this.#wrote(live, path);
+    }
+    live.calls.delete(id);
+  }
+
+  /**
+   * @param {Live} live
+   * @param {string} path
+   */
+  #wrote(live, path) {
+    add(live.written, path);
+    const place = resolve(this.#workspace(live), path);
+    for (const other of this.#others(live)) other.touched.delete(place);
+  }
+
+  /**
+   * Files that a command names and that changed while it ran, unless a tool of another run wrote them.
+   * @param {Live} live
+   * @param {Call} call
+   */
+  #ran(live, { at, command, folder }) {
+    if (!command || !folder) return;
+    for (const word of inCommand(command)) {
+      const place = resolve(folder, word);
+      const changed = changedAt(place);
+      if (changed === undefined || changed < at - LAG_MS) continue;
+      const theirs = this.#others(live).some((other) => [...other.written].some((path) => resolve(this.#workspace(other), path) === place));
+      if (!theirs) add(live.touched, place);
+    }
+  }
+
+  /** @param {Live} live */
+  #workspace(live) {
+    return live.sessionKey === undefined ? "/" : this.workspace(live.sessionKey);
   }
 
   #forget() {
@@ -156,7 +239,42 @@ export class Watch {
  * @returns {Live}
  */
 function begun(runId, sessionKey, startedAt) {
-  return { runId, sessionKey, startedAt, verdict: { status: "running", source: "lifecycle", startedAt }, overlapped: false, written: new Set() };
+  return { runId, sessionKey, startedAt, verdict: { status: "running", source: "lifecycle", startedAt }, overlapped: false, written: new Set(), touched: new Set(), failed: new Set(), calls: new Map() };
+}
+
+/**
+ * @param {Set<string>} names
+ * @param {string} path
+ */
+function add(names, path) {
+  if (names.size < MOST_NAMES) names.add(path);
+}
+
+/**
+ * What may be the name of a file in a command: what stands in quotes, and every word.
+ * @param {string} command
+ * @returns {string[]}
+ */
+function inCommand(command) {
+  const quoted = [...command.matchAll(/"([^"\n]+)"|'([^'\n]+)'/g)].flatMap((match) => match[1] ?? match[2] ?? []);
+  const words = command.split(/[\s"'`;&|<>(){}=,$]+/);
+  const named = [...quoted, ...words].filter((word) => word !== "" && !word.startsWith("-") && !word.includes("\0"));
+  return [...new Set(named)].slice(0, MOST_WORDS);
+}
+
+/**
+ * When a file was written, or its rights changed.
+ * @param {string} path
+ * @returns {number | undefined} nothing for what is no file
+ */
+function changedAt(path) {
+  try {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    return stat?.isFile() ? stat.ctimeMs : undefined;
+  } catch {
+    // A word that is no path, or a folder that may not be read.
+    return undefined;
+  }
 }
 
 /**

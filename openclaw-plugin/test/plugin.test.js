@@ -147,15 +147,37 @@ test("what was heard goes along with the question for files", async () => {
   const { appThreadKey, openclawSessionKey, runId } = await prepared();
   const tell = (/** @type {string} */ stream, /** @type {Record<string, unknown>} */ data) => host.tell({ runId, stream, sessionKey: openclawSessionKey, data });
   await tell("lifecycle", { phase: "start", startedAt: 1000 });
-  await tell("tool", { phase: "start", name: "write", args: { path: "reports/x.md" } });
+  for (const [call, isError] of Object.entries({ "reports/x.md": false, "reports/failed.md": true })) {
+    await tell("tool", { phase: "start", name: "write", toolCallId: call, args: { path: call } });
+    await tell("tool", { phase: "result", name: "write", toolCallId: call, isError });
+  }
   await tell("lifecycle", { phase: "end", endedAt: 2000 });
-  const { asked } = await host.ask("xworkmate.artifacts.collect-and-snapshot", { openclawSessionKey: openclawSessionKey.toUpperCase(), runId, writtenFiles: ["y.md"] });
+  const { asked } = await host.ask("xworkmate.artifacts.collect-and-snapshot", { openclawSessionKey: openclawSessionKey.toUpperCase(), runId, writtenFiles: ["y.md", join(host.home, "main/reports/failed.md")] });
   const { sinceUnixMs, untilUnixMs, overlapped, writtenFiles } = asked;
   assert.deepEqual({ sinceUnixMs, untilUnixMs, overlapped, writtenFiles, key: asked.openclawSessionKey }, { sinceUnixMs: 1000, untilUnixMs: 2000, overlapped: false, writtenFiles: ["y.md", "reports/x.md"], key: openclawSessionKey });
   const listed = await host.ask(TASK, { appThreadKey, runId });
   assert.equal(listed.asked.sinceUnixMs, undefined, "in a list it would be a filter");
   const other = await host.ask("xworkmate.artifacts.collect-and-snapshot", { openclawSessionKey, runId, overlapped: true, sinceUnixMs: 5 });
-  assert.deepEqual([other.asked.overlapped, other.asked.sinceUnixMs], [true, 5], "the caller knows better");
+  assert.deepEqual([other.asked.overlapped, other.asked.sinceUnixMs], [true, 1000], "the caller may know of others, and not of an earlier beginning");
+});
+
+test("who may only read cannot say whose files are whose", async () => {
+  const { appThreadKey, openclawSessionKey, runId } = await prepared();
+  const tell = (/** @type {string} */ phase) => host.tell({ runId, stream: "lifecycle", sessionKey: openclawSessionKey, data: { phase, startedAt: 1000, endedAt: 2000 } });
+  const forged = { appThreadKey, openclawSessionKey, runId, writtenFiles: ["theirs.md"], overlapped: false, sinceUnixMs: 1, untilUnixMs: 9e14, expectedArtifactDirs: ["reports", "private"] };
+  const asked = async (/** @type {string} */ method, /** @type {string[]} */ scopes) => {
+    const { sinceUnixMs, untilUnixMs, writtenFiles, expectedArtifactDirs } = (await host.ask(method, forged, scopes)).asked;
+    return { sinceUnixMs, untilUnixMs, writtenFiles, expectedArtifactDirs };
+  };
+  await tell("start");
+  assert.deepEqual((await asked("xworkmate.artifacts.list", ["operator.read"])).expectedArtifactDirs, [], "it goes on");
+  await tell("end");
+  const own = { sinceUnixMs: 1000, untilUnixMs: 2000, writtenFiles: [] };
+  for (const method of ["xworkmate.artifacts.list", "xworkmate.artifacts.export"]) {
+    assert.deepEqual(await asked(method, ["operator.read"]), { ...own, expectedArtifactDirs: ["reports"] });
+    assert.deepEqual((await asked(method, ["operator.write"])).writtenFiles, ["theirs.md"]);
+  }
+  assert.deepEqual(await asked(TASK, []), { ...own, expectedArtifactDirs: ["reports/"] });
 });
 
 test("a session that starts with its mapping has it; others have none", async () => {

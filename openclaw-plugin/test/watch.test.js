@@ -1,6 +1,9 @@
 // What is heard of runs while they go on.
 
 import assert from "node:assert/strict";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { Watch } from "../src/watch.js";
@@ -62,20 +65,69 @@ test("one that waits is doubted, and casts no doubt", () => {
   assert.deepEqual([watch.run("a")?.overlapped, watch.run("b")?.overlapped], [true, false]);
 });
 
+/**
+ * A call of a tool, and what came of it.
+ * @param {Watch} watch
+ * @param {string} runId
+ * @param {string} name
+ * @param {Record<string, unknown>} args
+ * @param {Record<string, unknown>} [result]
+ */
+function call(watch, runId, name, args, result = {}) {
+  const toolCallId = `call-${++calls}`;
+  hear(watch, runId, { phase: "start", name, toolCallId, args }, "tool");
+  hear(watch, runId, { phase: "result", name, toolCallId, ...result }, "tool");
+}
+let calls = 0;
+
 test("which files a run's tools name", () => {
   const watch = new Watch();
   hear(watch, "a", { phase: "start" });
-  const tool = (/** @type {Record<string, unknown>} */ data) => hear(watch, "a", data, "tool");
-  tool({ phase: "start", name: "write", args: { path: "reports/a.md", content: "/not/a/name" } });
-  tool({ phase: "start", name: "read", args: { path: "secret.txt" } });
-  tool({ phase: "start", name: "exec", args: { command: "cat > x" } });
-  tool({ phase: "result", name: "exec", result: { details: { cwd: "/somewhere" } } });
-  tool({ phase: "start", name: "apply_patch", args: { input: "*** Begin Patch\n*** Add File: src/new.js\n+x\n*** End Patch" } });
-  tool({ phase: "result", name: "image_generate", result: { details: { media: ["/state/media/x.png"], note: "no path" } } });
+  call(watch, "a", "write", { path: "reports/a.md", content: "/not/a/name" });
+  call(watch, "a", "read", { path: "secret.txt" });
+  call(watch, "a", "apply_patch", { input: "*** Begin Patch\n*** Add File: src/new.js\n+x\n*** End Patch" });
+  call(watch, "a", "image_generate", {}, { result: { details: { media: ["/state/media/x.png"], note: "no path" } } });
   assert.deepEqual([...(watch.run("a")?.written ?? [])], ["reports/a.md", "src/new.js", "/state/media/x.png"]);
-  tool({ phase: "start", name: "write", args: { path: "b.md" } });
   hear(watch, "z", { phase: "start", name: "write", args: { path: "c.md" } }, "tool");
   assert.equal(watch.run("z"), undefined);
+});
+
+test("a call that failed, or has no result, is no evidence", () => {
+  const watch = new Watch();
+  hear(watch, "a", { phase: "start" });
+  call(watch, "a", "edit", { path: "theirs.txt" }, { isError: true });
+  hear(watch, "a", { phase: "start", name: "write", toolCallId: "open", args: { path: "open.txt" } }, "tool");
+  const ended = hear(watch, "a", { phase: "end" });
+  assert.deepEqual([[...(ended?.written ?? [])], [...(ended?.failed ?? [])]], [[], ["theirs.txt"]]);
+});
+
+test("a file that a command names and that changed meanwhile", () => {
+  const folder = mkdtempSync(join(tmpdir(), "watch-"));
+  const file = (/** @type {string} */ name) => join(folder, name);
+  const watch = new Watch(() => folder);
+  const touched = (/** @type {string} */ runId) => [...(watch.run(runId)?.touched ?? [])];
+  const shell = (/** @type {string} */ runId, /** @type {string} */ command, /** @type {() => void} */ run, /** @type {Record<string, unknown>} */ details = {}) => {
+    const data = { name: "exec", toolCallId: command, args: { command } };
+    hear(watch, runId, { ...data, phase: "start" }, "tool");
+    run();
+    hear(watch, runId, { ...data, phase: "result", result: { details: { status: "completed", cwd: folder, ...details } } }, "tool");
+  };
+  writeFileSync(file("old.txt"), "x");
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30);
+  hear(watch, "a", { phase: "start" });
+  shell("a", `cat old.txt missing.txt >absolute.md; echo x > 'with space.md'; ls ${folder}`, () => ["absolute.md", "with space.md", "silent.md"].forEach((name) => writeFileSync(file(name), "x")));
+  assert.deepEqual(touched("a").sort(), [file("absolute.md"), file("with space.md")]);
+
+  hear(watch, "b", { phase: "start" });
+  call(watch, "b", "write", { path: "absolute.md" });
+  assert.deepEqual(touched("a"), [file("with space.md")], "a tool's word is more");
+  shell("a", "cat absolute.md", () => writeFileSync(file("absolute.md"), "of b"));
+  assert.deepEqual(touched("a"), [file("with space.md")]);
+
+  shell("b", "make later.md &", () => {}, { status: "running" });
+  writeFileSync(file("later.md"), "x");
+  hear(watch, "b", { phase: "end" });
+  assert.deepEqual(touched("b"), [file("later.md")]);
 });
 
 test("old runs are forgotten, those under way never", () => {

@@ -68,11 +68,12 @@ export class Host {
   /**
    * @param {string} name
    * @param {Record<string, unknown>} params
+   * @param {string[]} [scopes]
    * @returns {Promise<any>} the payload, or the error
    */
-  ask(name, params) {
+  ask(name, params, scopes = ["operator.read", "operator.write"]) {
     return new Promise((resolve) => {
-      this.methods.get(name)?.({ params, respond: (/** @type {boolean} */ ok, /** @type {any} */ payload, /** @type {any} */ error) => resolve(ok ? payload : { error }) });
+      this.methods.get(name)?.({ params, client: { connect: { scopes } }, respond: (/** @type {boolean} */ ok, /** @type {any} */ payload, /** @type {any} */ error) => resolve(ok ? payload : { error }) });
     });
   }
 

@@ -1,7 +1,7 @@
 // Where a run may leave files, and whose they are, on a real gateway.
 
 import assert from "node:assert/strict";
-import { mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
@@ -63,7 +63,7 @@ test("two runs at once: what is named is its run's, what is not is nobody's", { 
   const [one, other] = [new Thread(client, { dirs: ["reports"] }), new Thread(client, { dirs: ["reports"] })];
   const [first, second] = await Promise.all([
     one.run(`[[sleep 1500]][[write reports/${one.tag}.md = one]][[say one]]`),
-    other.run(`[[shell mkdir -p ${MEDIA} && echo x > ${MEDIA}/${other.tag}.png]][[sleep 3000]][[write reports/${other.tag}.md = other]][[say other]]`),
+    other.run(`[[shell cd ${MEDIA} && echo x > ${other.tag}.png]][[sleep 3000]][[write reports/${other.tag}.md = other]][[say other]]`),
   ]);
   const collected = await Promise.all([one.collect(first.runId), other.collect(second.runId)]);
   for (const { copiedFiles, omitted } of collected) {
@@ -72,6 +72,42 @@ test("two runs at once: what is named is its run's, what is not is nobody's", { 
   }
   assert.deepEqual(names(await one.get(first.runId)), [`reports/${one.tag}.md`]);
   assert.deepEqual(names(await other.get(second.runId)), [`reports/${other.tag}.md`]);
+});
+
+test("a call that failed is no evidence: the file is the one's who wrote it", { skip, timeout: 90_000 }, async () => {
+  const [wrote, failed] = [new Thread(client, { dirs: ["reports"] }), new Thread(client, { dirs: ["reports"] })];
+  const path = `reports/${wrote.tag}.md`;
+  const { runId } = await wrote.prepare();
+  await wrote.send(runId, `[[write ${path} = mine]][[sleep 4000]][[say done]]`);
+  const { remoteWorkingDirectory } = await failed.prepare();
+  while (!existsSync(join(remoteWorkingDirectory, path))) await pause(50);
+  const tried = await failed.run(`[[call edit {"path":"${path}","edits":[{"oldText":"nope","newText":"x"}]}]][[say done]]`);
+  // As the gateway's own list of touched files has it.
+  const collected = await failed.collect(tried.runId, { writtenFiles: [path] });
+  assert.deepEqual(collected.copiedFiles, []);
+  assert.deepEqual(names(await failed.get(tried.runId)), []);
+  await client.end(runId);
+  assert.deepEqual(names(await wrote.get(runId)), [path]);
+});
+
+test("elsewhere in the workspace, when a command names it", { skip }, async () => {
+  const thread = new Thread(client);
+  const { runId } = await thread.run(({ remoteWorkingDirectory }) => `[[shell echo hi > ${remoteWorkingDirectory}/${thread.tag}-a.md; echo hi > ${thread.tag}-b.md]][[say ok]]`);
+  const collected = await thread.collect(runId);
+  assert.deepEqual(collected.copiedFiles.toSorted(), [`${thread.tag}-a.md`, `${thread.tag}-b.md`]);
+});
+
+test("who may only read cannot make others' files a run's", { skip }, async () => {
+  const [theirs, thread] = [new Thread(client), new Thread(client, { dirs: ["reports"] })];
+  await theirs.run(`[[write reports/${theirs.tag}.md = theirs]][[say ok]]`);
+  const { runId } = await thread.run("[[say no files]]");
+  const reader = await Client.connect(["operator.read"]);
+  const forged = { writtenFiles: [`reports/${theirs.tag}.md`], sinceUnixMs: 1, untilUnixMs: 9e14, overlapped: false, expectedArtifactDirs: ["reports"] };
+  for (const method of ["xworkmate.artifacts.list", "xworkmate.artifacts.export", "xworkmate.tasks.get"]) {
+    assert.deepEqual(names(await reader.call(method, { openclawSessionKey: thread.openclawSessionKey, runId, ...forged })), [], method);
+  }
+  assert.deepEqual(names(await thread.get(runId)), []);
+  reader.close();
 });
 
 test("the workspace of another agent", { skip }, async () => {

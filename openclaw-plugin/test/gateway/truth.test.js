@@ -86,6 +86,19 @@ test("a run with a task record of the gateway", { skip }, async () => {
   assert.equal(latest.runId, runId);
 });
 
+test("a run is its own session's", { skip }, async () => {
+  const [own, other] = [new Thread(client), new Thread(client)];
+  await own.run("[[say mine]]");
+  const { runId } = await other.run("[[say theirs]]");
+  for (const asked of [{ appThreadKey: own.appThreadKey }, { openclawSessionKey: "agent:main:test:nobody" }]) {
+    const task = await client.call("xworkmate.tasks.get", { ...asked, runId });
+    assert.deepEqual([task.ok, task.code, task.output], [false, "no_native_task_record", undefined]);
+  }
+  const { error } = await client.ask("xworkmate.session.prepare", { schemaVersion: 1, appThreadKey: own.appThreadKey, openclawSessionKey: own.openclawSessionKey, runId });
+  assert.equal(error.code, "CONFLICT");
+  assert.equal((await client.call("xworkmate.tasks.get", { appThreadKey: own.appThreadKey })).output, "mine");
+});
+
 test("what cannot be looked up is said, not refused", { skip }, async () => {
   const code = async (/** @type {Record<string, unknown>} */ params) => (await client.call("xworkmate.tasks.get", params)).code;
   assert.equal(await code({}), "invalid_lookup");
