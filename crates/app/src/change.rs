@@ -82,6 +82,7 @@ fn associate(record: &mut TaskThread, request: &RequestId, now: Millis) {
         cancel_requested: false,
         usage: None,
         wall_ms: None,
+        waited_ms: None,
     });
 }
 
@@ -417,6 +418,7 @@ fn identify(record: &mut TaskThread, request: &RequestId, snapshot: &Snapshot) {
     }
     if let (Some(began), Some(ended)) = (snapshot.started_at, snapshot.ended_at) {
         association.wall_ms = Some(ended.since(began));
+        association.waited_ms = snapshot.waited_ms.filter(|ms| *ms > 0);
     }
     record.execution_binding.execution_mode = match snapshot.runtime.target() {
         "gateway" => ExecutionMode::Gateway,

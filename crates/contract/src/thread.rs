@@ -325,6 +325,9 @@ pub struct TaskAssociation {
     /// How long the runtime worked on it, in milliseconds, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<i64>,
+    /// How much of that a question was open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ms: Option<i64>,
 }
 
 /// Where a thread stands.

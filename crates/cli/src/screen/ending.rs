@@ -88,8 +88,16 @@ fn ways(
     if let Some(used) = used(view) {
         ways.push(("Used", used));
     }
+    if let Some(policy) = &context.permission_policy {
+        ways.push(("Policy", format!("permissions: {policy}")));
+    }
     if thread.lifecycle_state.status == Lifecycle::Archived {
         ways.push(("Restore", format!("threadline restore {name}")));
+        return ways;
+    }
+    if thread.lifecycle_state.status == Lifecycle::Running {
+        ways.push(("Watch", format!("threadline watch {name}")));
+        ways.push(("Cancel", format!("threadline cancel {name}")));
         return ways;
     }
     let result = thread.lifecycle_state.last_result_code;
@@ -112,10 +120,14 @@ fn ways(
 /// How long the last run took, and what it used as far as that was reported.
 fn used(view: &ThreadView) -> Option<String> {
     let run = view.thread.context_state.task_association.as_ref()?;
+    let waited = run
+        .waited_ms
+        .map(|ms| format!("{} of it for an answer", took(ms)));
     let parts: Vec<String> = run
         .wall_ms
         .map(took)
         .into_iter()
+        .chain(waited)
         .chain(run.usage.and_then(|usage| usage.in_words()))
         .collect();
     (!parts.is_empty()).then(|| parts.join(", "))

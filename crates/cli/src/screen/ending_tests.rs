@@ -198,6 +198,7 @@ fn the_end_says_where_things_went_and_never_advises_what_would_be_refused_again(
     let mut thread = thread();
     thread.context_state.last_artifacts = vec![file("a", 1)];
     thread.workspace_binding.working_directory = Some("/home/me/p".into());
+    thread.context_state.permission_policy = Some("ask,read=allow".parse().expect("a policy"));
     let given = Given {
         attached: vec!["data.csv".into(), "standard input".into()],
         copied: Some("1 file to charts".into()),
@@ -209,6 +210,7 @@ Folder  /home/me/.xworkmate/threads/river-report
 Copied  1 file to charts
 Worked  in /home/me/p
 Given   data.csv, standard input
+Policy  permissions: ask,read=allow
 Go on   threadline run --thread river-report \"…\"
 ";
     assert_eq!(summary(&view(thread), &given, Terminal::PLAIN, HOME), want);
@@ -222,6 +224,10 @@ Go on   threadline run --thread river-report \"…\"
     assert_eq!(
         ways(ResultCode::Failed, Lifecycle::Ready),
         "Retry   threadline retry river-report\nGo on   threadline run --thread river-report \"…\"\n"
+    );
+    assert_eq!(
+        ways(ResultCode::Failed, Lifecycle::Running),
+        "Watch   threadline watch river-report\nCancel  threadline cancel river-report\n"
     );
     assert_eq!(
         ways(ResultCode::Code(Code::WorkdirNotAllowed), Lifecycle::Ready),

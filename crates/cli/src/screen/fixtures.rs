@@ -45,6 +45,7 @@ pub(crate) fn association(request_id: &str, run_id: Option<&str>) -> TaskAssocia
         cancel_requested: false,
         usage: None,
         wall_ms: None,
+        waited_ms: None,
     }
 }
 

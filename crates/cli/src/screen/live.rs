@@ -61,6 +61,9 @@ impl Screen {
             Say::Away(away) => self.note(&tables::trying(&away, &TimeZone::system())),
             Say::Asked(question) => self.asked(&question),
             Say::Closed(question) => self.closed(&question),
+            Say::Answered(question) => {
+                self.line(tables::answered(&question, self.err).trim_matches('\n'))
+            }
             Say::File(file) => self.file(&file),
         }
     }

@@ -1,6 +1,6 @@
 //! What a run does, told in order: from events to things worth saying. Decides; prints nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_app::api::{AppEvent, Away, FileProgress, ThreadView};
 use threadline_contract::{
@@ -26,8 +26,10 @@ pub(crate) enum Say {
     Away(Away),
     /// A person is asked.
     Asked(Box<Question>),
-    /// A question ended, here or elsewhere.
+    /// A question that was asked ended, here or elsewhere.
     Closed(Box<Question>),
+    /// A question that nobody had to be asked any more, with how it ended.
+    Answered(Box<Question>),
     /// A file came closer.
     File(FileProgress),
 }
@@ -58,6 +60,8 @@ pub(crate) struct Story {
     told: u64,
     running: Vec<Step>,
     asked: BTreeMap<QuestionId, Question>,
+    /// Questions that ended. The thread's state can be older than that.
+    closed: BTreeSet<QuestionId>,
     doing: String,
     noticed: Option<String>,
     /// Since when its bridge could not be heard, as it was told last.
@@ -78,6 +82,7 @@ impl Story {
             told: 0,
             running: Vec::new(),
             asked: BTreeMap::new(),
+            closed: BTreeSet::new(),
             doing: String::new(),
             noticed: None,
             away: None,
@@ -189,14 +194,18 @@ impl Story {
             "task.step" => out.extend(update.step.and_then(|step| self.step(step))),
             "task.note" | "task.deadline_exceeded" => out.extend(update.message.map(Say::Note)),
             "task.question_asked" => {
-                if let Some(question) = update.question {
+                if let Some(question) = update.question.filter(|q| !self.is_past(q)) {
                     self.ask(question, out);
                 }
             }
             "task.question_closed" => {
                 if let Some(question) = update.question {
-                    self.asked.remove(&question.question_id);
-                    out.push(Say::Closed(Box::new(question)));
+                    let asked = self.asked.remove(&question.question_id).is_some();
+                    self.closed.insert(question.question_id.clone());
+                    out.push(match asked {
+                        true => Say::Closed(Box::new(question)),
+                        false => Say::Answered(Box::new(question)),
+                    });
                 }
             }
             "task.ended" | "completed" => {
@@ -233,8 +242,17 @@ impl Story {
         }
     }
 
+    /// Whether the thread's state is newer than what was heard last, and knows the question no more.
+    fn is_past(&self, question: &Question) -> bool {
+        let task = self.view.thread.context_state.task_association.as_ref();
+        let newer = task.is_some_and(|task| task.last_event_id >= self.heard);
+        let mut open = self.view.questions.iter();
+        newer && open.all(|q| q.question_id != question.question_id)
+    }
+
     fn ask(&mut self, question: Question, out: &mut Vec<Say>) {
-        let known = self.asked.contains_key(&question.question_id);
+        let id = &question.question_id;
+        let known = self.asked.contains_key(id) || self.closed.contains(id);
         if question.state == QuestionState::Open && !known {
             self.asked
                 .insert(question.question_id.clone(), question.clone());

@@ -233,6 +233,47 @@ fn a_question_is_asked_once_and_closed_once() {
     };
     assert_eq!(story.hear(at(2, event)), [Say::Closed(Box::new(closed))]);
     assert_eq!(story.question(), None);
+
+    // The thread's state comes by another way, and can be older.
+    let mut late = view(running(Some("r1")));
+    late.questions = vec![question("q-1")];
+    assert_eq!(story.hear(AppEvent::Thread(Box::new(late))), []);
+    assert_eq!(story.question(), None);
+}
+
+#[test]
+fn nobody_is_asked_what_a_policy_has_answered_or_what_is_long_over() {
+    let answered = Question {
+        state: QuestionState::Answered,
+        closed_by: Some("policy:allow".into()),
+        ..question("q-1")
+    };
+    let event = |name: &str, question: &Question| SessionUpdate {
+        question: Some(question.clone()),
+        ..update("r1", name)
+    };
+    let mut story = Story::new(Which::Current, view(running(Some("r1"))));
+    story.hear(seen(running(Some("r1"))));
+    let by_policy = event("task.question_asked", &answered);
+    assert_eq!(story.hear(at(1, by_policy)), []);
+    let closed = event("task.question_closed", &answered);
+    assert_eq!(
+        story.hear(at(2, closed.clone())),
+        [Say::Answered(Box::new(answered.clone()))]
+    );
+
+    // Watched from its beginning, by a thread whose state is of now.
+    let mut now = running(Some("r1"));
+    let task = now.context_state.task_association.as_mut();
+    task.expect("a task").last_event_id = 2;
+    let mut story = Story::new(Which::Current, view(now.clone()));
+    story.hear(seen(now));
+    let as_it_was = event("task.question_asked", &question("q-1"));
+    assert_eq!(story.hear(at(1, as_it_was)), []);
+    assert_eq!(
+        story.hear(at(2, closed)),
+        [Say::Answered(Box::new(answered))]
+    );
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn told(text: &str, to: Terminal) -> String {
 }
 
 /// A question that has ended, and how.
-fn answered(question: &Question, to: Terminal) -> String {
+pub(crate) fn answered(question: &Question, to: Terminal) -> String {
     let asked = told(question.text.trim(), to);
     format!("\n{} {asked}\n  {}\n", to.dim("?"), ended(question, to))
 }

@@ -156,9 +156,10 @@ impl Driver<'_> {
                     threadline_contract::UpdateKind::Task,
                     update::QUESTION_ASKED,
                 );
-                asked.question = Some(question.clone());
-                let mut events = vec![update::logged(&asked, Some(frame.no))?];
                 let answered = policy::answered(&self.policy, &question, question.asked_at);
+                // What the policy has answered is never open, so that nobody is asked in vain.
+                asked.question = Some(answered.clone().unwrap_or_else(|| question.clone()));
+                let mut events = vec![update::logged(&asked, Some(frame.no))?];
                 if let Some(answered) = &answered {
                     // Heard by this driver as any other answer is, and so handed to the runtime.
                     events.push(update::closed(answered, question.asked_at)?);

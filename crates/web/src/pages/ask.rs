@@ -13,6 +13,25 @@ pub(crate) enum Lay {
     Column,
 }
 
+/// What is asked, whole: nobody should allow what they cannot read. The command or the change itself
+/// stands beneath the question, as it would be carried out.
+pub(crate) fn text(question: &Question, href: Option<&str>, id: Option<&str>) -> Markup {
+    let text = question.text.trim();
+    let (asked, detail) = match text.split_once("\n\n") {
+        Some((asked, detail)) => (asked, Some(detail.trim_matches('\n'))),
+        None => (text, None),
+    };
+    html! {
+        p.asked id=[id] {
+            @match href {
+                Some(href) => a.what href=(href) { (asked) },
+                None => span.what { (asked) },
+            }
+        }
+        @if let Some(detail) = detail { pre.asked tabindex="0" { (detail) } }
+    }
+}
+
 /// The form that answers. With `keys`, the number keys choose its options.
 pub(crate) fn answers(question: &Question, lay: Lay, keys: bool, back: &str) -> Markup {
     let hint = match question.options.is_empty() {

@@ -7,7 +7,7 @@ use threadline_contract::thread::{Lifecycle, SyncStatus};
 
 use super::{
     Frame, Here, Unmade, act, all_failed,
-    ask::{Lay, answers, wanted},
+    ask::{Lay, answers, text, wanted},
     needing, no_model, problem, runtimes,
 };
 use crate::{Web, local::call, urls, words};
@@ -142,10 +142,7 @@ pub(super) fn asked(asked: &AskedQuestion, first: bool, back: &str) -> Markup {
     html! {
         div.need #(format!("q-{}", question.question_id)) {
             div {
-                @match &href {
-                    Some(href) => a.what href=(href) { (question.text) },
-                    None => span.what { (question.text) },
-                }
+                (text(question, href.as_deref(), None))
                 p.why { (words::shortly(title)) " · asked " (words::ago(question.asked_at)) " · " (wanted(question)) }
             }
             (answers(question, Lay::Row, first, back))
@@ -168,7 +165,7 @@ fn broken(thread: &Summary) -> Markup {
     html! {
         div.need #(format!("t-{}", thread.name)) {
             div {
-                a.what href=(urls::thread(&thread.name)) { (thread.title) }
+                a.what.brief href=(urls::thread(&thread.name)) { (thread.title) }
                 p.why {
                     span.bad { (title) } " · " (words::ticked(why)) " · "
                     code { (code) } " · " (words::ago(thread.updated_at_ms))

@@ -224,7 +224,7 @@ pub(super) fn asked(question: &threadline_contract::Question, keys: bool, thread
     let id = format!("ask-{}", question.question_id);
     html! {
         div.card.ask #(format!("q-{}", question.question_id)) role="group" aria-labelledby=(id) {
-            p.what #(id) { (question.text) }
+            (ask::text(question, None, Some(&id)))
             p.muted.small {
                 "Asked " (words::ago(question.asked_at)) " · "
                 (ask::wanted(question)) ", also over a restart"

@@ -89,7 +89,7 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
         Some(SyncStatus::Queued | SyncStatus::Running) => html! {
             p.calm {
                 "Files come when this run has ended."
-                @if earlier { " Those of earlier runs stay in the folder." }
+                @if earlier { " Those of earlier runs then move to .xworkmate/runs in the folder." }
             }
         },
         Some(SyncStatus::Syncing) => {
@@ -197,6 +197,9 @@ fn facts(record: &TaskThread) -> Markup {
                 @if let Some(runtime) = &record.execution_binding.runtime {
                     (fact("Runs on", &html! { (words::runtime(runtime)) }))
                 }
+                @if let Some(policy) = &record.context_state.permission_policy {
+                    (fact("Permissions", &html! { (policy) }))
+                }
                 @if let Some(run) = run { (run_facts(record, run)) }
                 @if run.is_none() { (fact("Made", &words::moment(record.created_at_ms))) }
             }
@@ -212,11 +215,18 @@ fn run_facts(record: &TaskThread, run: &TaskAssociation) -> Markup {
         @if let Some(id) = &run.run_id {
             (fact(which, &self::id(id.as_str())))
             (fact("Started", &words::moment(run.started_at_ms)))
-            @if let Some(wall) = run.wall_ms { (fact("Took", &html! { (words::duration(wall)) })) }
+            @if let Some(wall) = run.wall_ms { (fact("Took", &took(wall, run.waited_ms))) }
             @if !going || run.usage.is_some() { (fact("Used", &words::used(run.usage.as_ref()))) }
         } @else {
             (fact("Asked for", &words::moment(run.started_at_ms)))
         }
+    }
+}
+
+fn took(wall: i64, waited: Option<i64>) -> Markup {
+    html! {
+        (words::duration(wall))
+        @if let Some(waited) = waited { ", " (words::duration(waited)) " of it for an answer" }
     }
 }
 

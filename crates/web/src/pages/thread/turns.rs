@@ -8,7 +8,7 @@ use threadline_contract::{
 };
 
 use super::{
-    super::{act, form},
+    super::{act, ask, form},
     asked, said,
 };
 use crate::{urls, words};
@@ -138,7 +138,7 @@ fn answered(question: &Question) -> Markup {
     };
     html! {
         div.card.answered #(format!("closed-{}", question.question_id)) {
-            p.what { (question.text) }
+            (ask::text(question, None, None))
             p {
                 span class=(look) { span.dot aria-hidden="true" {} (word) }
                 @if let Some(answer) = question.answer_text() { " " b { (answer) } }
