@@ -213,6 +213,12 @@ impl Routing {
                 (Some(_), Some(_)) => Err(failed(
                     "An agent and a gateway are both named. Set explicitExecutionTarget.".into(),
                 )),
+                (None, None) if self.routing_mode.as_deref().map(str::trim) == Some("explicit") => {
+                    Err(Fault::new(
+                        Code::RoutingRequired,
+                        "routingMode explicit names no target and no provider: name them, or use routingMode auto.",
+                    ))
+                }
                 (None, None) => Ok(Wanted::Auto),
             },
         }
@@ -257,6 +263,11 @@ mod tests {
         assert_eq!(
             wanted(json!({"explicitExecutionTarget": "agent"})),
             Ok(Wanted::AnyAgent)
+        );
+        assert_eq!(wanted(json!({})), Ok(Wanted::Auto));
+        assert_eq!(
+            wanted(json!({"routingMode": "explicit"})),
+            Err(Code::RoutingRequired)
         );
         assert_eq!(wanted(json!({"routingMode": "auto"})), Ok(Wanted::Auto));
         for bad in [

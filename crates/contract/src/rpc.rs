@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0, thin: our transports (HTTP, SSE, WebSocket, stdio) share these envelopes.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::{Code, Fault};
@@ -95,6 +95,14 @@ impl Request {
         }
         out
     }
+}
+
+/// Reads parameters; what is wrong with them is said, with the place.
+pub fn params<T: DeserializeOwned>(params: Value) -> Result<T, Fault> {
+    serde_path_to_error::deserialize(params).map_err(|e| match e.path().to_string().as_str() {
+        "." => Fault::invalid(format!("The parameters are not right: {}.", e.inner())),
+        path => Fault::invalid(format!("`{path}` is not right: {}.", e.inner())),
+    })
 }
 
 /// A notification's envelope.

@@ -75,3 +75,20 @@ fn answers_survive_the_round_trip() {
         Err(Fault::new(Code::ExecutionFailed, "no (THEIRS)"))
     );
 }
+
+#[test]
+fn wrong_parameters_are_named_with_their_place() {
+    let said = |value| {
+        params::<crate::turn::TurnParams>(value)
+            .unwrap_err()
+            .message
+    };
+    assert_eq!(
+        said(json!({})),
+        "The parameters are not right: missing field `sessionId`."
+    );
+    assert_eq!(
+        said(json!({"sessionId": "a", "inlineAttachments": [{"name": 1, "content": ""}]})),
+        "`inlineAttachments[0].name` is not right: invalid type: integer `1`, expected a string."
+    );
+}

@@ -40,7 +40,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(value)) => Ok(Self(value)),
-            Err(e) => Err(Refusal(Fault::invalid(format!("{}.", e.body_text())))),
+            Err(e) => {
+                let why = e.body_text();
+                let why = why
+                    .rsplit_once("query string: ")
+                    .map_or(&*why, |(_, why)| why);
+                let why = format!("The query of the address is not right: {why}.");
+                Err(Refusal(Fault::invalid(why)))
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 use threadline_contract::{
     Code, Fault,
@@ -11,7 +11,7 @@ use threadline_contract::{
         SessionParams, TaskParams,
     },
     operator::{RunsParams, SessionsParams},
-    rpc::Request,
+    rpc::{self, Request},
 };
 use threadline_engine::{Caller, Engine};
 
@@ -25,59 +25,69 @@ pub(crate) async fn dispatch(
         method::CAPABILITIES => engine.capabilities().await,
         method::CANCEL => value(
             engine
-                .cancel_session(caller, &read::<SessionParams>(params)?.session_id)
+                .cancel_session(caller, &rpc::params::<SessionParams>(params)?.session_id)
                 .await?,
         ),
         method::CLOSE => value(
             engine
-                .close_session(caller, &read::<SessionParams>(params)?.session_id)
+                .close_session(caller, &rpc::params::<SessionParams>(params)?.session_id)
                 .await?,
         ),
         method::DELETE => value(
             engine
-                .delete_session(caller, &read::<SessionParams>(params)?.session_id)
+                .delete_session(caller, &rpc::params::<SessionParams>(params)?.session_id)
                 .await?,
         ),
         method::ROUTING_RESOLVE => value(
             engine
-                .resolve(caller, &read::<ResolveParams>(params)?)
+                .resolve(caller, &rpc::params::<ResolveParams>(params)?)
                 .await?,
         ),
-        method::TASKS_GET => value(engine.task(caller, &read::<TaskParams>(params)?).await?),
+        method::TASKS_GET => value(
+            engine
+                .task(caller, &rpc::params::<TaskParams>(params)?)
+                .await?,
+        ),
         method::TASKS_CANCEL => value(
             engine
-                .cancel_task(caller, &read::<TaskParams>(params)?)
+                .cancel_task(caller, &rpc::params::<TaskParams>(params)?)
                 .await?,
         ),
         method::QUESTIONS_LIST => value(
             engine
-                .questions(caller, &read::<QuestionsParams>(params)?)
+                .questions(caller, &rpc::params::<QuestionsParams>(params)?)
                 .await?,
         ),
-        method::QUESTIONS_ANSWER => {
-            value(engine.answer(caller, read::<AnswerParams>(params)?).await?)
-        }
+        method::QUESTIONS_ANSWER => value(
+            engine
+                .answer(caller, rpc::params::<AnswerParams>(params)?)
+                .await?,
+        ),
         method::PERMISSIONS_LIST => value(
             engine
-                .permissions(caller, &read::<QuestionsParams>(params)?)
+                .permissions(caller, &rpc::params::<QuestionsParams>(params)?)
                 .await?,
         ),
         method::PERMISSIONS_RESPOND => value(
             engine
-                .respond(caller, read::<RespondParams>(params)?)
+                .respond(caller, rpc::params::<RespondParams>(params)?)
                 .await?,
         ),
-        method::PROVIDER_PROBE => value(engine.probe(&read::<ProbeParams>(params)?).await?),
-        method::ARTIFACTS_GC => value(engine.make_room(caller, &read::<GcParams>(params)?).await?),
+        method::PROVIDER_PROBE => value(engine.probe(&rpc::params::<ProbeParams>(params)?).await?),
+        method::ARTIFACTS_GC => value(
+            engine
+                .make_room(caller, &rpc::params::<GcParams>(params)?)
+                .await?,
+        ),
         method::OPERATOR_STATUS => value(engine.operator_status(caller).await?),
         method::OPERATOR_RUNS => value(
             engine
-                .operator_runs(caller, &read::<RunsParams>(params)?)
+                .operator_runs(caller, &rpc::params::<RunsParams>(params)?)
                 .await?,
         ),
         method::OPERATOR_SESSIONS => value(
             engine
-                .operator_sessions(caller, &read::<SessionsParams>(params)?)
+                .operator_sessions(caller, &rpc::params::<SessionsParams>(params)?)
                 .await?,
         ),
         other => Err(Fault::new(
@@ -85,13 +95,6 @@ pub(crate) async fn dispatch(
             format!("There is no method `{other}`. `acp.capabilities` lists what there is."),
         )),
     }
-}
-
-fn read<T: DeserializeOwned>(params: Value) -> Result<T, Fault> {
-    serde_path_to_error::deserialize(params).map_err(|e| match e.path().to_string().as_str() {
-        "." => Fault::invalid(format!("{}.", e.inner())),
-        path => Fault::invalid(format!("`{path}`: {}.", e.inner())),
-    })
 }
 
 /// The text of a result, written once and never taken apart again.

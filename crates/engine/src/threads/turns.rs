@@ -5,6 +5,7 @@ use threadline_contract::{
     AppThreadKey, Code, Fault, Millis, PermissionPolicy, QueuePlace, RunId, RunStatus, RuntimeId,
     canonical,
     method::{self, Resolved},
+    rpc,
     turn::{Turn, TurnParams},
 };
 use threadline_runtimes::TurnPlan;
@@ -50,7 +51,7 @@ impl Engine {
         params: Value,
     ) -> Result<TurnAnswer, Fault> {
         let digest = canonical::digest(&json!({"method": method, "params": params}));
-        let turn = parse(params)?.check()?;
+        let turn = rpc::params::<TurnParams>(params)?.check()?;
         if let Some(request) = &turn.request
             && let Some(run) = self
                 .0
@@ -281,11 +282,6 @@ impl Engine {
             Place::Go => None,
         })
     }
-}
-
-fn parse(params: Value) -> Result<TurnParams, Fault> {
-    serde_path_to_error::deserialize(params)
-        .map_err(|e| Fault::invalid(format!("`{}`: {}.", e.path(), e.inner())))
 }
 
 fn accepted(run: &Run) -> TurnAnswer {
