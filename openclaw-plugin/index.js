@@ -32,7 +32,10 @@ function shared(api) {
   const kept = /** @type {any} */ (globalThis)[SHARED];
   if (kept) {
     // Of an interface that was retired nothing can be asked any more.
-    if (api.registrationMode === "full") kept.api = api;
+    if (api.registrationMode === "full") {
+      kept.api = api;
+      kept.watch.interrupted();
+    }
     return kept;
   }
   const config = () => object(parts.api.pluginConfig);

@@ -62,6 +62,21 @@ export function mappingOf(entry) {
 }
 
 /**
+ * Whether a mapping says already what a request asks for.
+ * @param {Mapping} own
+ * @param {{ appThreadKey: string, openclawSessionKey: string, expectedArtifactDirs: string[] }} wanted
+ */
+export function isSame(own, wanted) {
+  const { appThreadKey, openclawSessionKey, expectedArtifactDirs } = own;
+  return (
+    appThreadKey === wanted.appThreadKey &&
+    openclawSessionKey === wanted.openclawSessionKey &&
+    expectedArtifactDirs.length === wanted.expectedArtifactDirs.length &&
+    expectedArtifactDirs.every((dir, at) => dir === wanted.expectedArtifactDirs[at])
+  );
+}
+
+/**
  * The mapping that a request asks for, given what there is. Fails when either key is taken.
  * @param {{ appThreadKey: string, openclawSessionKey: string, expectedArtifactDirs: string[], source: Mapping["source"] }} wanted
  * @param {Mapping | undefined} own what the session's entry says now

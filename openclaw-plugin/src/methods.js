@@ -1,9 +1,9 @@
-// The six methods of the gateway that this plugin answers.
+// The methods of the gateway that this plugin answers.
 
 import { resolve } from "node:path";
 
 import { agentOf, appKey, mappableKey, normalKey } from "./keys.js";
-import { MAPPING, decide, held, mappingOf } from "./mapping.js";
+import { MAPPING, decide, held, isSame, mappingOf } from "./mapping.js";
 import { RUNS, noted, runsOf, stored } from "./runs.js";
 import { getTask } from "./tasks.js";
 import { conflict, invalid } from "./refusal.js";
@@ -14,6 +14,8 @@ export const COLLECT = "xworkmate.artifacts.collect-and-snapshot";
 export const EXPORT = "xworkmate.artifacts.export";
 export const LIST = "xworkmate.artifacts.list";
 export const READ = "xworkmate.artifacts.read";
+/** Collects and lists at once: one question after a run instead of two. */
+export const GATHER = "xworkmate.artifacts.gather";
 export const TASK = "xworkmate.tasks.get";
 /** Where whole files are handed over by HTTP. */
 export const ROUTE = "/plugins/openclaw-multi-session-plugins/artifact";
@@ -46,13 +48,15 @@ export const METHODS = [
   { name: EXPORT, scope: "operator.read", answer: (parts, params, { signal, client }) => parts.files(EXPORT, asAllowed(parts, params, client), signal) },
   { name: LIST, scope: "operator.read", answer: (parts, params, { signal, client }) => parts.files(LIST, asAllowed(parts, params, client), signal) },
   { name: READ, scope: "operator.read", answer: async (parts, params, { signal }) => ({ ...(await parts.files(READ, params, signal)), downloadPath: ROUTE }) },
+  { name: GATHER, scope: "operator.write", answer: (parts, params, { signal }) => gather(parts, params, signal) },
   { name: TASK, scope: "operator.read", answer: (parts, params, { context, client }) => getTask(parts, asAllowed(parts, params, client), context) },
 ];
 
 /**
  * Maps the thread to the session and makes the run's folder. Whatever cannot be done is found out
- * before anything is written, and what fails nevertheless is taken back. With `checkOnly`, nothing is
- * written at all.
+ * before anything is written, and what fails nevertheless is taken back. A mapping that is there already
+ * is not written again: that takes the gateway longer than everything else here. With `checkOnly`,
+ * nothing is written at all.
  * @param {Parts} parts
  * @param {Record<string, unknown>} given
  * @param {import("./mapping.js").Mapping["source"]} source
@@ -75,10 +79,20 @@ export async function prepare(parts, given, source, signal) {
     if (owner !== undefined && owner !== openclawSessionKey) {
       throw conflict("The run is another session's already. Nothing was changed.");
     }
-    const elsewhere = sessions.find(appThreadKey);
+    const own = mappingOf(sessions.entry(openclawSessionKey));
+    const elsewhere = own?.appThreadKey === appThreadKey ? openclawSessionKey : sessions.find(appThreadKey);
     const wanted = { appThreadKey, openclawSessionKey, expectedArtifactDirs: [], source };
-    decide(wanted, mappingOf(sessions.entry(openclawSessionKey)), elsewhere, new Date());
+    decide(wanted, own, elsewhere, new Date());
     await sessions.makeWorkspace(openclawSessionKey);
+    const made = async () => {
+      const made = await parts.files(PREPARE, asked, signal);
+      sessions.remember(appThreadKey, openclawSessionKey);
+      parts.watch.expect(runId, openclawSessionKey);
+      return made;
+    };
+    if (own && isSame(own, { ...wanted, expectedArtifactDirs: texts(params.expectedArtifactDirs) }) && params.checkOnly !== true) {
+      return { ...(await made()), mapping: own };
+    }
     const checked = await parts.files(PREPARE, { ...asked, checkOnly: true }, signal);
     if (params.checkOnly === true) return { ...checked, plugin: await parts.about() };
 
@@ -92,15 +106,31 @@ export async function prepare(parts, given, source, signal) {
       return { [MAPPING]: mapping, [RUNS]: stored(runs) };
     }, true);
     try {
-      const made = await parts.files(PREPARE, asked, signal);
-      sessions.remember(appThreadKey, openclawSessionKey);
-      parts.watch.expect(runId, openclawSessionKey);
-      return { ...made, mapping: mappingOf(entry ?? undefined) };
+      return { ...(await made()), mapping: mappingOf(entry ?? undefined) };
     } catch (why) {
       await sessions.change(openclawSessionKey, () => before);
       throw why;
     }
   });
+}
+
+/**
+ * What a run that is over left: collected, unless `collect` is false, and listed. `watched` says that
+ * every tool call of the run was heard here, so nobody else need be asked what it wrote.
+ * @param {Parts} parts
+ * @param {Record<string, unknown>} params
+ * @param {AbortSignal} [signal]
+ */
+async function gather(parts, { collect, ...asked }, signal) {
+  // Of a list it is the length of a page.
+  const { maxFiles: _, ...proof } = asked;
+  const collected = collect === false ? undefined : await parts.files(COLLECT, proof, signal);
+  const listed = await parts.files(LIST, asked, signal);
+  return {
+    ...listed,
+    ...(collected ? { collected: { omitted: collected.omitted, warnings: collected.warnings } } : {}),
+    watched: parts.watch.isWhole(text(asked.runId) ?? "", normalKey(text(asked.openclawSessionKey) ?? "")),
+  };
 }
 
 /**

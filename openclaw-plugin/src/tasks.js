@@ -48,7 +48,8 @@ export async function getTask(parts, params, context) {
   // Files of a run that goes on can wait; one that ended must not look as if it had none.
   const listed = await (over ? wanted : wanted?.catch(unlisted));
   if (!standing) {
-    const prepared = runsOf(entry).has(runId) ? { prepared: true } : {};
+    const isPrepared = runsOf(entry).has(runId) || parts.watch.run(runId)?.sessionKey === sessionKey;
+    const prepared = isPrepared ? { prepared: true } : {};
     const evidence = listed ? { evidence: { artifactCount: listed.artifacts.length } } : {};
     return miss("no_native_task_record", "The gateway has no record of this run.", { ...known, runId, openclawSessionKey: sessionKey, ...prepared, ...evidence });
   }

@@ -35,6 +35,7 @@ const LAG_MS = 10;
  * @property {Set<string>} touched what its commands name and changed: less than the word of a tool that writes
  * @property {Set<string>} failed what its tools were to write and did not
  * @property {Map<string, Call>} calls those without a result
+ * @property {boolean} whole nothing of it was missed
  */
 
 /**
@@ -66,6 +67,22 @@ export class Watch {
   owner(runId) {
     const live = this.#runs.get(runId);
     return live?.verdict.status === "prepared" ? undefined : live?.sessionKey;
+  }
+
+  /**
+   * Whether every tool call of a session's run that is over was heard.
+   * @param {string} runId
+   * @param {string} sessionKey in normal form
+   */
+  isWhole(runId, sessionKey) {
+    const live = this.#runs.get(runId);
+    const over = live?.sessionKey === sessionKey && isTerminal(live.verdict.status);
+    return over && live.whole && [live.written, live.touched, live.failed].every((names) => names.size < MOST_NAMES);
+  }
+
+  /** The gateway loads the plugin anew, and tells nobody what happens meanwhile. */
+  interrupted() {
+    for (const live of this.#runs.values()) if (!isTerminal(live.verdict.status)) live.whole = false;
   }
 
   /**
@@ -141,6 +158,7 @@ export class Watch {
     const startedAt = typeof data.startedAt === "number" ? data.startedAt : (event.ts ?? Date.now());
     const live = begun(event.runId, sessionKey, startedAt);
     live.overlapped = before?.verdict.status === "prepared" && before.overlapped;
+    live.whole = data.phase === "start";
     for (const other of this.#others(live)) {
       if (other.verdict.status === "running") live.overlapped = true;
       if (!isTerminal(other.verdict.status)) other.overlapped = true;
@@ -175,6 +193,7 @@ export class Watch {
       const command = runs ? (text(args.command) ?? text(args.cmd))?.slice(0, MAX_COMMAND) : undefined;
       const call = { at: event.ts ?? Date.now(), names: runs ? [] : inArguments(args), command };
       if (live.calls.size < MOST_CALLS) live.calls.set(id, call);
+      else live.whole = false;
       return;
     }
     if (data.phase !== "result") return;
@@ -239,7 +258,7 @@ export class Watch {
  * @returns {Live}
  */
 function begun(runId, sessionKey, startedAt) {
-  return { runId, sessionKey, startedAt, verdict: { status: "running", source: "lifecycle", startedAt }, overlapped: false, written: new Set(), touched: new Set(), failed: new Set(), calls: new Map() };
+  return { runId, sessionKey, startedAt, verdict: { status: "running", source: "lifecycle", startedAt }, overlapped: false, written: new Set(), touched: new Set(), failed: new Set(), calls: new Map(), whole: true };
 }
 
 /**

@@ -43,6 +43,19 @@ test("a folder that cannot be made leaves the mapping as it was", async () => {
   assert.deepEqual(host.held(first.openclawSessionKey), before);
 });
 
+test("a mapping that is there already is not written again", async () => {
+  const { answer, openclawSessionKey, ...first } = await prepared();
+  const before = host.writes;
+  const next = { ...first, openclawSessionKey, runId: "another" };
+  assert.deepEqual((await host.ask(PREPARE, next)).mapping, answer.mapping);
+  assert.equal(host.writes, before);
+  assert.equal((await host.ask(TASK, { openclawSessionKey, runId: "another" })).prepared, true);
+  assert.equal((await host.ask(PREPARE, { ...next, runId: "refused" })).error.code, "PREPARE_FAILED");
+  assert.equal((await host.ask(PREPARE, { ...next, appThreadKey: "thief" })).error.code, "CONFLICT");
+  assert.deepEqual((await host.ask(PREPARE, { ...next, expectedArtifactDirs: ["other/"] })).mapping.expectedArtifactDirs, ["other/"]);
+  assert.equal(host.writes, before + 1);
+});
+
 test("asking whether it could be done writes nothing", async () => {
   const { answer, openclawSessionKey } = await prepared({ checkOnly: true });
   assert.deepEqual([answer.plugin.id, answer.plugin.openclaw], [PLUGIN_ID, "test"]);
@@ -178,6 +191,29 @@ test("who may only read cannot say whose files are whose", async () => {
     assert.deepEqual((await asked(method, ["operator.write"])).writtenFiles, ["theirs.md"]);
   }
   assert.deepEqual(await asked(TASK, []), { ...own, expectedArtifactDirs: ["reports/"] });
+});
+
+test("what a run left is collected and listed at once", async () => {
+  const { openclawSessionKey, runId } = await prepared();
+  const tell = (/** @type {string} */ phase) => host.tell({ runId, stream: "lifecycle", sessionKey: openclawSessionKey, data: { phase, endedAt: 2000 } });
+  const gather = (/** @type {Record<string, unknown>} */ other = {}) =>
+    host.ask("xworkmate.artifacts.gather", { openclawSessionKey, runId, maxFiles: 7, untilUnixMs: 2500, writtenFiles: ["y.md"], ...other });
+  await tell("start");
+  assert.equal((await gather()).watched, false, "it goes on");
+  await tell("end");
+  const all = await gather();
+  assert.deepEqual([all.asked.maxFiles, all.asked.untilUnixMs, all.asked.writtenFiles, all.watched], [7, 2500, ["y.md"], true]);
+  assert.deepEqual(all.collected, { omitted: { maxFiles: null }, warnings: [] }, "without the length of a page");
+  assert.equal((await gather({ collect: false })).collected, undefined);
+});
+
+test("of a run during which the plugin was loaded anew not everything was heard", async () => {
+  const { openclawSessionKey, runId } = await prepared();
+  const tell = (/** @type {string} */ phase) => host.tell({ runId, stream: "lifecycle", sessionKey: openclawSessionKey, data: { phase } });
+  await tell("start");
+  host.register();
+  await tell("end");
+  assert.equal((await host.ask("xworkmate.artifacts.gather", { openclawSessionKey, runId })).watched, false);
 });
 
 test("a session that starts with its mapping has it; others have none", async () => {

@@ -25,6 +25,9 @@ export class Host {
   tell = () => {};
   /** @type {string[]} */
   warnings = [];
+  /** How often an entry was written. */
+  writes = 0;
+  register = () => {};
   home = mkdtempSync(join(tmpdir(), "host-"));
 
   constructor() {
@@ -38,6 +41,7 @@ export class Host {
         const entry = this.entries.get(sessionKey) ?? fallbackEntry;
         if (!entry) return null;
         const changes = update(structuredClone(entry));
+        if (changes) this.writes += 1;
         this.entries.set(sessionKey, { ...entry, ...changes });
         return this.entries.get(sessionKey);
       },
@@ -62,7 +66,8 @@ export class Host {
       agent: { events: { registerAgentEventSubscription: (/** @type {any} */ { handle }) => (this.tell = handle) } },
     };
     this.broken = false;
-    plugin.register(api);
+    this.register = () => plugin.register(api);
+    this.register();
   }
 
   /**

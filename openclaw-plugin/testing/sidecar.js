@@ -29,7 +29,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
   }
   if (method.startsWith("xworkmate.artifacts.")) {
     const artifacts = run.startsWith("files") ? [{ relativePath: "a.txt" }] : [];
-    return answer({ jsonrpc: "2.0", id, result: { artifacts, warnings: [], manifest: { totalCandidates: artifacts.length }, asked: params } });
+    return answer({ jsonrpc: "2.0", id, result: { artifacts, warnings: [], omitted: { maxFiles: params.maxFiles ?? null }, manifest: { totalCandidates: artifacts.length }, asked: params } });
   }
   answer({ jsonrpc: "2.0", id, result: { pid: process.pid, method, params } });
 });

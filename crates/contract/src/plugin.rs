@@ -25,6 +25,8 @@ pub const EXPORT: &str = "xworkmate.artifacts.export";
 pub const LIST: &str = "xworkmate.artifacts.list";
 /// Reads one file, or a part of it.
 pub const READ: &str = "xworkmate.artifacts.read";
+/// Collects and lists at once. Of our own plugin alone, which so says that it tells runs apart.
+pub const GATHER: &str = "xworkmate.artifacts.gather";
 /// Cleans up old scopes.
 pub const GC: &str = "xworkmate.artifacts.gc";
 

@@ -163,6 +163,7 @@ fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest,
         artifacts: export.artifacts,
         omitted,
         empty_reason,
+        usage: None,
     })
 }
 

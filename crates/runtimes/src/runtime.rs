@@ -347,7 +347,7 @@ pub enum Signal {
 pub type Follow = mpsc::Receiver<Signal>;
 
 /// The files of an ended run.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Manifest {
     /// Every artifact.
     pub artifacts: Vec<Artifact>,
@@ -357,6 +357,8 @@ pub struct Manifest {
     pub empty_reason: Option<EmptyReason>,
     /// The digest of the receipt that says so for ever, where one could be written.
     pub receipt: Option<Sha256>,
+    /// What the run used, where that is told only after its end.
+    pub usage: Option<Usage>,
 }
 
 /// Which files may go.

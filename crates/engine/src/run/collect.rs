@@ -62,6 +62,7 @@ impl Driver<'_> {
                     )
                     .await?;
                 change.artifact_state = Some(ArtifactState::Done);
+                change.usage = manifest.usage;
                 let mut kept = Kept::read(self.engine.store(), self.id()).await?;
                 kept.receipt = manifest.receipt;
                 change.turn = Some(kept.text()?);
@@ -86,6 +87,7 @@ impl Driver<'_> {
         let mut update = self.update(UpdateKind::Status, "completed");
         update.status = Some(self.run.status);
         update.code = self.run.code;
+        update.usage = change.usage;
         self.shift(
             Event::Collected,
             change,

@@ -10,7 +10,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use threadline_contract::{Code, Usage};
 
-use super::story::{sentence, texts};
+use super::{
+    story::{sentence, texts},
+    used::Used,
+};
 use crate::{End, EndStatus};
 
 /// A gateway that has been answering us for so long has taken up every turn that it will take up. On a
@@ -93,31 +96,9 @@ struct Row {
     #[serde(default)]
     provenance: Option<Provenance>,
     #[serde(default)]
-    usage: Option<RowUsage>,
+    usage: Option<Used>,
     #[serde(default, rename = "__openclaw")]
     own: Own,
-}
-
-/// What the model said about one answer.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RowUsage {
-    #[serde(default)]
-    input: u64,
-    #[serde(default)]
-    output: u64,
-    #[serde(default)]
-    cache_read: u64,
-    #[serde(default)]
-    cache_write: u64,
-    #[serde(default)]
-    cost: Option<Cost>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-struct Cost {
-    #[serde(default)]
-    total: f64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -319,20 +300,7 @@ impl History {
     pub(super) fn usage(&self, run: &str) -> Option<Usage> {
         self.user_row(run)?;
         let of_run = self.messages.iter().filter(|row| row.is_of(run));
-        let mut told = of_run.filter_map(|row| row.usage.as_ref()).peekable();
-        told.peek()?;
-        let (mut read, mut written, mut cost) = (0, 0, 0.0);
-        for usage in told {
-            read += usage.input + usage.cache_read + usage.cache_write;
-            written += usage.output;
-            cost += usage.cost.as_ref().map_or(0.0, |cost| cost.total);
-        }
-        Some(Usage {
-            input_tokens: Some(read),
-            output_tokens: Some(written),
-            // A model without a price is not told to be free.
-            cost_usd: (cost > 0.0).then_some(cost),
-        })
+        Used::total(of_run.filter_map(|row| row.usage.as_ref()))
     }
 
     /// The gateway accepted the run, and stopped before it put it into the transcript.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use threadline_contract::{Code, Fault, Millis, Usage};
 use tokio::{
     sync::{Notify, mpsc},
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until},
 };
 
 use tracing::Instrument as _;
@@ -34,8 +34,6 @@ const CONFIRM: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(1);
 /// How long a case may stay unclear on a gateway that did not restart.
 const UNCLEAR: Duration = Duration::from_secs(120);
-/// How long the transcript may take to tell what a run used.
-const USED: Duration = Duration::from_secs(2);
 /// How long a gateway that is stopping is only listened to.
 const STOPPING: Duration = Duration::from_secs(5);
 /// How long a gateway that is away is waited for before the reader is told to ask again.
@@ -286,12 +284,6 @@ impl Follower {
         }
     }
 
-    /// What the run used, by the transcript. Nothing waits long for it.
-    async fn used(&self, conn: &Conn) -> Option<Usage> {
-        let history = timeout(USED, self.turns.history(conn, &self.note)).await;
-        history.ok()?.ok()?.usage(&self.note.name)
-    }
-
     fn same_boot(&self, conn: &Conn) -> bool {
         self.note.boot == conn.boot()
     }
@@ -314,8 +306,7 @@ impl Follower {
                         if end.status == EndStatus::Failed && !self.ear.story().began() {
                             return Ok(());
                         }
-                        let used = self.used(conn).await;
-                        return Err(self.end(end, answer.ended_at, used).await);
+                        return Err(self.end(end, answer.ended_at, None).await);
                     }
                     if !std::mem::take(&mut heard) {
                         return Ok(());

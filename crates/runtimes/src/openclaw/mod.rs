@@ -19,6 +19,7 @@ mod route;
 mod stops;
 mod story;
 mod turn;
+mod used;
 
 use std::{
     path::PathBuf,
@@ -45,6 +46,7 @@ use self::{
     notes::Notes,
     stops::Stops,
     turn::Turns,
+    used::Receipts,
 };
 use crate::{
     Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry, Room,
@@ -106,6 +108,7 @@ impl OpenClaw {
                 gateway: gateway.clone(),
                 notes,
                 stops: Stops::default(),
+                receipts: Receipts::default(),
             },
             files: Files {
                 gateway: gateway.clone(),
@@ -362,7 +365,9 @@ impl Runtime for OpenClaw {
             let run = plan.run_ref();
             let note = self.turns.notes.read(&run).await?;
             let note = note.ok_or_else(turn::no_record)?;
-            self.files.collect(plan, end, &note).await
+            let files = self.files.collect(plan, end, &note);
+            let (manifest, usage) = tokio::join!(files, self.turns.used(&note, end));
+            Ok(Manifest { usage, ..manifest? })
         })
     }
 

@@ -9,17 +9,18 @@
 use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{Code, Fault};
-use tokio::time::sleep;
+use threadline_contract::{Code, Fault, Usage};
+use tokio::time::{sleep, timeout};
 
 use super::{
     attachments::{Attachments, Image},
     evidence::{Evidence, History, Ruling, Tasks, Wait, rule},
-    gateway::{CallError, Conn, Gateway, Link},
+    gateway::{CallError, Conn, Gateway, Link, Second},
     notes::{Note, Notes},
     stops::Stops,
+    used::Receipts,
 };
-use crate::{RunRef, TurnPlan};
+use crate::{End, RunRef, TurnPlan};
 
 /// How long a gateway that was never there is waited for.
 pub(super) const NEVER: Duration = Duration::from_secs(4);
@@ -31,6 +32,10 @@ pub(super) const SMALL: Duration = Duration::from_secs(30);
 const ACCEPT: Duration = Duration::from_secs(120);
 /// Rows of a transcript that are looked at: a turn's own are the newest.
 const ROWS: u32 = 200;
+/// How long a gateway that ended a turn may take to tell what it used: it still writes things down.
+const RECEIPT: Duration = Duration::from_millis(500);
+/// How long the transcript may take to tell it instead.
+const USED: Duration = Duration::from_secs(2);
 /// How often a gateway that is too busy is asked again.
 const TRIES: u32 = 5;
 
@@ -40,6 +45,7 @@ pub(super) struct Turns {
     pub(super) gateway: Gateway,
     pub(super) notes: Notes,
     pub(super) stops: Stops,
+    pub(super) receipts: Receipts,
 }
 
 #[derive(Serialize)]
@@ -161,8 +167,11 @@ impl Turns {
         let attachments = Attachments::read(plan, conn.hello().max_attachment()).await?;
         self.notes.write(&note).await?;
         let sent = match send(conn, plan, &note.name, &attachments).await {
-            Ok(accepted) if accepted.is_of(plan, &note.name) => Ok(()),
-            Ok(accepted) => {
+            Ok((accepted, receipt)) if accepted.is_of(plan, &note.name) => {
+                self.receipts.expect(note.run_ref(), receipt);
+                Ok(())
+            }
+            Ok((accepted, _)) => {
                 note.refused = true;
                 self.notes.write(&note).await?;
                 accepted.stop(conn, plan).await;
@@ -217,6 +226,25 @@ impl Turns {
     pub(super) async fn history(&self, conn: &Conn, note: &Note) -> Result<History, CallError> {
         let params = OfSession::newest(note, ROWS);
         conn.call("chat.history", params, SMALL).await
+    }
+
+    /// What a run used, by the gateway's last answer about it, else by its transcript. Nothing waits long
+    /// for it.
+    pub(super) async fn used(&self, note: &Note, end: &End) -> Option<Usage> {
+        let run = note.run_ref();
+        if end.usage.is_some_and(|usage| usage.input_tokens.is_some()) {
+            self.receipts.forget(&run);
+            return None;
+        }
+        let told = timeout(RECEIPT, self.receipts.usage(&run, &note.name)).await;
+        if let Ok(Some(usage)) = told {
+            return Some(usage);
+        }
+        let Link::Up(conn) = self.gateway.link() else {
+            return None;
+        };
+        let history = timeout(USED, self.history(&conn, note)).await;
+        history.ok()?.ok()?.usage(&note.name)
     }
 
     /// Waits for a run's end; it does not affect the run.
@@ -279,7 +307,7 @@ async fn send(
     plan: &TurnPlan,
     name: &str,
     attachments: &Attachments,
-) -> Result<Accepted, CallError> {
+) -> Result<(Accepted, Second), CallError> {
     let params = Agent {
         message: &plan.prompt,
         session_key: plan.session.as_str(),
@@ -291,7 +319,7 @@ async fn send(
     let mut tries = 0;
     loop {
         tries += 1;
-        match conn.call("agent", &params, ACCEPT).await {
+        match conn.call_twice("agent", &params, ACCEPT).await {
             Err(CallError::Refused(busy))
                 if busy.retryable && !busy.is_stopping() && tries < TRIES =>
             {

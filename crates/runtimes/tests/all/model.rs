@@ -108,6 +108,7 @@ async fn a_claim_is_not_a_file() {
             omitted: vec![],
             empty_reason: Some(EmptyReason::ScopeEmpty),
             receipt: manifest.receipt,
+            usage: None,
         }
     );
     assert!(manifest.receipt.is_some(), "that nothing came is noted too");

@@ -8,7 +8,7 @@ use threadline_runtimes::{Identity, Registry, Runtime as _};
 
 use super::{
     once::{begin, usual},
-    script::{Do, Scripted, plan, run_ref, session},
+    script::{Do, Scripted, hello_of_ours, plan, run_ref, session},
 };
 
 const RUN: &str = "turn-1";
@@ -16,7 +16,11 @@ const RUN: &str = "turn-1";
 /// Folders go to the plugin alone, and everything that the plugin is asked names the session in full.
 #[tokio::test]
 async fn b21_b26_b33_what_the_plugin_and_the_gateway_are_told() {
-    let gateway = Scripted::start(usual).await;
+    let gateway = Scripted::start(|method, params, gateway| match method {
+        "connect" => Do::Ok(hello_of_ours(gateway)),
+        _ => usual(method, params, gateway),
+    })
+    .await;
     let folder = tempfile::tempdir().unwrap();
     let runtime = gateway.runtime(folder.path(), Some("t"));
     let mut plan = plan(RUN, "do it");
@@ -24,14 +28,14 @@ async fn b21_b26_b33_what_the_plugin_and_the_gateway_are_told() {
     let places = runtime.prepare(&plan).await.unwrap();
     runtime.start(&plan, &places).await.unwrap();
     let asked = gateway.look(|g| g.asked("xworkmate.session.prepare"));
-    let told = |dirs: Value| {
-        json!({
+    // The gateway's greeting says that the plugin keeps runs apart in folders that they share.
+    assert_eq!(
+        asked,
+        [json!({
             "schemaVersion": 1, "appThreadKey": "draft:1", "openclawSessionKey": session(),
-            "runId": RUN, "requestId": RUN, "externalTaskId": RUN, "expectedArtifactDirs": dirs,
-        })
-    };
-    // Folders only once it is known that the plugin keeps runs apart in them.
-    assert_eq!(asked, [told(json!([])), told(json!(["reports/"]))]);
+            "runId": RUN, "requestId": RUN, "externalTaskId": RUN, "expectedArtifactDirs": ["reports/"],
+        })]
+    );
     let sent = gateway.look(|g| g.asked("agent"));
     assert_eq!(
         sent,

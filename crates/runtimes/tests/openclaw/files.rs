@@ -2,10 +2,10 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use threadline_contract::{ArtifactPath, Code, EmptyReason, OmitReason, Omitted, Sha256};
+use threadline_contract::{ArtifactPath, Code, EmptyReason, OmitReason, Omitted, Sha256, Usage};
 use threadline_runtimes::{End, EndStatus, Identity, Runtime as _, openclaw::OpenClaw};
 
-use super::script::{Do, Gateway, Scripted, hello, plan, prepared, session};
+use super::script::{Do, GATHER, Gateway, Scripted, hello, hello_of_ours, plan, prepared, session};
 
 const RUN: &str = "turn-1";
 const DIGEST: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
@@ -83,7 +83,7 @@ async fn what_the_plugin_says_no_to_is_told_by_its_code() {
             Code::OpenClawPrepareFailed,
         ),
         (
-            json!({"code": "UNAVAILABLE", "message": "Error: broke"}),
+            json!({"code": "UNAVAILABLE", "message": "broke", "details": {"code": "SIDECAR_MISSING"}}),
             Code::OpenClawPrepareFailed,
         ),
         (
@@ -175,6 +175,146 @@ async fn an_earlier_plugin_is_not_told_of_shared_folders() {
     assert_eq!(asked.len(), 2);
     for params in asked {
         assert_eq!(params["expectedArtifactDirs"], json!([]), "{params}");
+    }
+}
+
+/// A gateway with our own plugin, which heard every tool call of the run, or did not.
+async fn gathering(watched: bool) -> Scripted {
+    let own = "tasks/agent-main-draft-1/turn-1";
+    Scripted::start(move |method, params, gateway| match method {
+        "connect" => Do::Ok(hello_of_ours(gateway)),
+        "sessions.files.list" => Do::Ok(json!({"files": [
+            {"path": "b.md", "kind": "modified", "updatedAtMs": i64::MAX},
+            {"path": "old.md", "kind": "modified", "updatedAtMs": 1},
+        ]})),
+        GATHER => Do::Ok(json!({
+            "artifactScope": own, "nextCursor": "2", "artifacts": [file("a.txt", own)],
+            "collected": {"omitted": {"count": 1, "bytes": 0, "byReason": {"ambiguous_owner": 1}, "files": [
+                {"path": "c.md", "reason": "ambiguous_owner"},
+            ]}},
+            "watched": watched,
+        })),
+        "xworkmate.artifacts.list" => Do::Ok(json!({
+            "artifactScope": own, "artifacts": [file("b.txt", own)],
+        })),
+        _ => usual(method, params, gateway),
+    })
+    .await
+}
+
+/// What was asked after the run, in order, with the files that were named.
+async fn asked_after(gateway: &Scripted, end: &End) -> Vec<(String, Value)> {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    let mut plan = plan(RUN, "x");
+    plan.expected_dirs = vec!["reports/".into()];
+    let places = runtime.prepare(&plan).await.unwrap();
+    runtime.start(&plan, &places).await.unwrap();
+    let manifest = runtime.collect(&plan, end).await.unwrap();
+    let paths: Vec<_> = manifest.artifacts.iter().map(|a| a.path.as_str()).collect();
+    assert_eq!(paths, ["a.txt", "b.txt"]);
+    let left: Vec<_> = manifest.omitted.iter().map(|o| o.path.as_str()).collect();
+    assert_eq!(left, ["c.md"]);
+    gateway.look(|g| {
+        let prepared = g.asked("xworkmate.session.prepare");
+        assert_eq!(prepared.len(), 1);
+        assert_eq!(prepared[0]["expectedArtifactDirs"], json!(["reports/"]));
+        for gather in g.asked(GATHER) {
+            assert_eq!(gather["expectedArtifactDirs"], json!(["reports/"]));
+            assert_eq!(gather["collect"], json!(end.status == EndStatus::Completed));
+        }
+        let after = g.requests.iter().skip_while(|(method, _)| method != GATHER);
+        let asked = after.filter(|(method, _)| method != "chat.history");
+        asked
+            .map(|(method, params)| (method.clone(), params["writtenFiles"].clone()))
+            .collect()
+    })
+}
+
+#[tokio::test]
+async fn our_own_plugin_is_asked_once() {
+    let gateway = gathering(true).await;
+    assert_eq!(
+        asked_after(&gateway, &ended()).await,
+        [
+            (GATHER.into(), json!(["reports/a.md"])),
+            ("xworkmate.artifacts.list".into(), json!(["reports/a.md"])),
+        ]
+    );
+    let failed = End::failed(Code::ModelFailed, "no");
+    let asked = asked_after(&gathering(true).await, &failed).await;
+    assert_eq!(asked[0], (GATHER.into(), json!([])));
+}
+
+#[tokio::test]
+async fn where_the_plugin_was_not_there_all_the_time_the_gateway_is_asked_too() {
+    let gateway = gathering(false).await;
+    let known = json!(["reports/a.md", "b.md"]);
+    assert_eq!(
+        asked_after(&gateway, &ended()).await,
+        [
+            (GATHER.into(), json!(["reports/a.md"])),
+            ("sessions.files.list".into(), Value::Null),
+            (GATHER.into(), known.clone()),
+            ("xworkmate.artifacts.list".into(), known),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_plugin_that_is_loaded_anew_is_waited_for() {
+    let gateway = Scripted::start(move |method, params, gateway| match method {
+        "xworkmate.session.prepare" if gateway.asked(method).len() < 3 => Do::No(
+            json!({"code": "UNAVAILABLE", "message": "PluginInstanceUnavailableError: unavailable"}),
+        ),
+        _ => usual(method, params, gateway),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    begun(&gateway, folder.path()).await;
+    assert_eq!(
+        gateway.look(|g| g.asked("xworkmate.session.prepare").len()),
+        3
+    );
+}
+
+#[tokio::test]
+async fn what_a_run_used_is_told_with_its_last_answer_or_by_the_transcript() {
+    let told = json!({"input": 10, "cacheRead": 5, "output": 3, "cost": {"total": 0.5}});
+    let usage = Usage {
+        input_tokens: Some(15),
+        output_tokens: Some(3),
+        cost_usd: Some(0.5),
+    };
+    for (receipt, asked) in [(true, 0), (false, 1)] {
+        let told = told.clone();
+        let gateway = Scripted::start(move |method, params, gateway| match method {
+            "agent" => {
+                let answer = |payload| json!({"type": "res", "id": "$id", "ok": true, "payload": payload});
+                let meta = json!({"agentMeta": {"usage": told}});
+                let mut frames = vec![answer(json!({"runId": RUN, "status": "accepted"}))];
+                if receipt {
+                    frames.push(answer(
+                        json!({"runId": RUN, "status": "ok", "result": {"payloads": [], "meta": meta}}),
+                    ));
+                }
+                Do::Frames(frames)
+            }
+            "chat.history" => Do::Ok(json!({"messages": [
+                {"role": "user", "idempotencyKey": format!("{RUN}:user")},
+                {"role": "assistant", "usage": told, "__openclaw": {"runId": RUN}},
+            ]})),
+            "xworkmate.artifacts.list" => Do::Ok(
+                json!({"artifactScope": "tasks/agent-main-draft-1/turn-1", "artifacts": []}),
+            ),
+            _ => usual(method, params, gateway),
+        })
+        .await;
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = begun(&gateway, folder.path()).await;
+        let manifest = runtime.collect(&plan(RUN, "x"), &ended()).await.unwrap();
+        assert_eq!(manifest.usage, Some(usage));
+        assert_eq!(gateway.look(|g| g.asked("chat.history").len()), asked);
     }
 }
 

@@ -254,6 +254,17 @@ pub(crate) fn hello(gateway: &Gateway) -> Value {
     })
 }
 
+/// Of our own plugin alone.
+pub(crate) const GATHER: &str = "xworkmate.artifacts.gather";
+
+/// The greeting of a gateway with our own plugin.
+pub(crate) fn hello_of_ours(gateway: &Gateway) -> Value {
+    let mut hello = hello(gateway);
+    let methods = hello["features"]["methods"].as_array_mut().unwrap();
+    methods.extend([json!(GATHER), json!("sessions.files.list")]);
+    hello
+}
+
 pub(crate) fn session() -> SessionKey {
     SessionKey::new("agent:main:draft:1").unwrap()
 }

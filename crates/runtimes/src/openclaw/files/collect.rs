@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use threadline_contract::{
     Artifact, ArtifactPath, Code, EmptyReason, Fault, Millis, OmitReason, Omitted,
-    plugin::{COLLECT, CollectParams, ExportParams, LIST, OmittedSet, Proof},
+    plugin::{COLLECT, CollectParams, ExportParams, GATHER, LIST, OmittedSet, Proof},
 };
 
-use super::{Files, Flat, LARGE, foreign, is_ours, own_scope, whose};
+use super::{Files, Flat, LARGE, foreign, own_scope, whose};
 use crate::{
     End, EndStatus, Manifest, TurnPlan,
     openclaw::{
@@ -42,7 +42,27 @@ struct Page {
     warnings: Vec<String>,
 }
 
+/// What [`GATHER`] is asked.
+#[derive(Serialize)]
+struct Gather<'a> {
+    #[serde(flatten)]
+    list: &'a ExportParams,
+    /// What lies elsewhere, too.
+    collect: bool,
+}
+
 #[derive(Deserialize)]
+struct Gathered {
+    #[serde(flatten)]
+    page: Page,
+    #[serde(default)]
+    collected: Option<Collected>,
+    /// The plugin heard every tool call of the run.
+    #[serde(default)]
+    watched: bool,
+}
+
+#[derive(Default, Deserialize)]
 struct Collected {
     #[serde(default)]
     omitted: OmittedSet,
@@ -77,8 +97,6 @@ struct Listed {
     artifacts: Vec<Artifact>,
     omitted: Vec<Omitted>,
     empty_reason: Option<EmptyReason>,
-    /// By a plugin that tells runs apart.
-    ours: bool,
 }
 
 impl Files {
@@ -91,34 +109,22 @@ impl Files {
     ) -> Result<Manifest, Fault> {
         let conn = self.gateway.wait_for_work(NEVER, RESTARTING).await;
         let conn = conn.map_err(unreachable)?;
-        let proof = self.proof(&conn, end, note).await?;
-        let mut omitted = vec![];
-        if end.status == EndStatus::Completed && conn.hello().has(COLLECT) {
-            let params = CollectParams {
-                whose: whose(&plan.session, &plan.run),
-                proof: proof.clone(),
-                source_files: None,
-                max_files: None,
-            };
-            let code = Code::RuntimeReadFailed;
-            let done: Collected = self.ask(COLLECT, &params, LARGE, code).await?;
-            warn(plan, &done.warnings);
-            omitted.extend(named(done.omitted));
-        }
         let mut params = ExportParams {
             whose: whose(&plan.session, &plan.run),
-            proof,
+            proof: self.proof(end, note),
             max_files: Some(PAGE),
             include_content: Some(false),
             ..ExportParams::default()
         };
-        let mut listed = self.list(plan, &mut params).await?;
-        // Our plugin knows whose the files in folders of the shared workspace are, and when they count.
-        if !plan.expected_dirs.is_empty() && listed.ours {
-            params.expected_artifact_dirs = plan.expected_dirs.clone();
-            params.cursor = None;
-            listed = self.list(plan, &mut params).await?;
-        }
+        let (left, listed) = match conn.hello().has(GATHER) {
+            true => {
+                // It knows whose the files in folders of the shared workspace are, and when they count.
+                params.expected_artifact_dirs = plan.expected_dirs.clone();
+                self.gather(&conn, plan, end, note, params).await?
+            }
+            false => self.in_steps(&conn, plan, end, note, params).await?,
+        };
+        let mut omitted = named(left);
         omitted.extend(listed.omitted);
         let mut manifest = Manifest {
             artifacts: listed.artifacts,
@@ -141,17 +147,73 @@ impl Files {
         Ok(manifest)
     }
 
-    /// Lists the scope, page after page.
-    async fn list(&self, plan: &TurnPlan, params: &mut ExportParams) -> Result<Listed, Fault> {
+    /// Asks our own plugin, which does everything at once. It was there when the run's tools were called;
+    /// if it was not all the time, the gateway is asked as well.
+    async fn gather(
+        &self,
+        conn: &Conn,
+        plan: &TurnPlan,
+        end: &End,
+        note: &Note,
+        mut params: ExportParams,
+    ) -> Result<(OmittedSet, Listed), Fault> {
+        let collect = end.status == EndStatus::Completed;
+        let mut gathered = self.gather_once(&params, collect).await?;
+        if !gathered.watched && self.add_touched(conn, note, &mut params.proof).await? {
+            gathered = self.gather_once(&params, collect).await?;
+        }
+        let collected = gathered.collected.unwrap_or_default();
+        warn(plan, &collected.warnings);
+        let listed = self.list(plan, &mut params, gathered.page).await?;
+        Ok((collected.omitted, listed))
+    }
+
+    async fn gather_once(&self, list: &ExportParams, collect: bool) -> Result<Gathered, Fault> {
+        let params = Gather { list, collect };
+        self.ask(GATHER, &params, LARGE, Code::RuntimeReadFailed)
+            .await
+    }
+
+    /// Asks an earlier plugin, one thing after the other.
+    async fn in_steps(
+        &self,
+        conn: &Conn,
+        plan: &TurnPlan,
+        end: &End,
+        note: &Note,
+        mut params: ExportParams,
+    ) -> Result<(OmittedSet, Listed), Fault> {
+        let code = Code::RuntimeReadFailed;
+        self.add_touched(conn, note, &mut params.proof).await?;
+        let mut collected = Collected::default();
+        if end.status == EndStatus::Completed && conn.hello().has(COLLECT) {
+            let params = CollectParams {
+                whose: params.whose.clone(),
+                proof: params.proof.clone(),
+                source_files: None,
+                max_files: None,
+            };
+            collected = self.ask(COLLECT, &params, LARGE, code).await?;
+            warn(plan, &collected.warnings);
+        }
+        let first = self.ask(LIST, &params, LARGE, code).await?;
+        let listed = self.list(plan, &mut params, first).await?;
+        Ok((collected.omitted, listed))
+    }
+
+    /// Everything in the scope: what is on this page, and on those after it.
+    async fn list(
+        &self,
+        plan: &TurnPlan,
+        params: &mut ExportParams,
+        mut page: Page,
+    ) -> Result<Listed, Fault> {
+        let code = Code::RuntimeReadFailed;
         let mut listed = Listed::default();
         let mut seen = HashSet::new();
         for _ in 0..PAGES {
-            let page: Page = self
-                .ask(LIST, &*params, LARGE, Code::RuntimeReadFailed)
-                .await?;
-            let scope = own_scope(&page.artifact_scope, &plan.session, &plan.run)
-                .ok_or_else(|| foreign(Code::RuntimeReadFailed))?;
-            listed.ours = is_ours(&scope, plan);
+            own_scope(&page.artifact_scope, &plan.session, &plan.run)
+                .ok_or_else(|| foreign(code))?;
             listed.empty_reason = page.empty_reason;
             warn(plan, &page.warnings);
             for file in page.artifacts {
@@ -172,45 +234,61 @@ impl Files {
                 return Ok(listed);
             }
             params.cursor = page.next_cursor;
+            page = self.ask(LIST, &*params, LARGE, code).await?;
         }
         let text = "The run has more files than are listed.";
-        Err(Fault::new(Code::RuntimeReadFailed, text))
+        Err(Fault::new(code, text))
     }
 
-    /// What is known about whose files are whose: tools of this run, and what the gateway itself says
-    /// that the session wrote while the run went on.
-    async fn proof(&self, conn: &Conn, end: &End, note: &Note) -> Result<Proof, Fault> {
-        let mut written = end.wrote.clone();
-        if conn.hello().has("sessions.files.list") {
-            let params = serde_json::json!({"sessionKey": note.session});
-            let code = Code::RuntimeReadFailed;
-            let touched = self.ask::<Touched>("sessions.files.list", &params, SMALL, code);
-            match touched.await {
-                Ok(touched) => written.extend(touched.files.into_iter().filter_map(|file| {
-                    let ours = file.updated_at_ms? >= note.sent_at.0.saturating_sub(SKEW_MS);
-                    let path = file.workspace_path.unwrap_or(file.path);
-                    let wrote = ours && !file.missing && file.kind == "modified";
-                    (wrote && !path.is_empty()).then_some(path)
-                })),
-                Err(fault) if fault.code == Code::ProviderUnavailable => return Err(fault),
-                Err(fault) => {
-                    tracing::warn!(run.id = %note.run, "The gateway does not say what run {} wrote: {}", note.run, fault.message);
-                }
-            }
-        }
-        let mut known = HashSet::new();
-        written.retain(|path| known.insert(path.clone()));
+    /// What is known here about whose files are whose.
+    fn proof(&self, end: &End, note: &Note) -> Proof {
         let until = note.heard_at.unwrap_or_else(Millis::now);
         let others = self
             .gateway
             .others_between(note.session.as_str(), note.sent_at, until);
-        Ok(Proof {
+        Proof {
             since_unix_ms: None,
             until_unix_ms: note.ended_at,
-            written_files: written,
+            written_files: end.wrote.clone(),
             // What was not seen may have been all the same: then the plugin's own books tell.
             overlapped: others.then_some(true),
-        })
+        }
+    }
+
+    /// Adds what the gateway itself says that the session wrote while the run went on. `true` when that
+    /// is more than was known.
+    async fn add_touched(
+        &self,
+        conn: &Conn,
+        note: &Note,
+        proof: &mut Proof,
+    ) -> Result<bool, Fault> {
+        if !conn.hello().has("sessions.files.list") {
+            return Ok(false);
+        }
+        let params = serde_json::json!({"sessionKey": note.session});
+        let code = Code::RuntimeReadFailed;
+        let touched = self.ask::<Touched>("sessions.files.list", &params, SMALL, code);
+        let touched = match touched.await {
+            Ok(touched) => touched.files,
+            Err(fault) if fault.code == Code::ProviderUnavailable => return Err(fault),
+            Err(fault) => {
+                tracing::warn!(run.id = %note.run, "The gateway does not say what run {} wrote: {}", note.run, fault.message);
+                return Ok(false);
+            }
+        };
+        let written = &mut proof.written_files;
+        let before = written.len();
+        for file in touched {
+            let at = file.updated_at_ms;
+            let ours = at.is_some_and(|at| at >= note.sent_at.0.saturating_sub(SKEW_MS));
+            let path = file.workspace_path.unwrap_or(file.path);
+            let wrote = ours && !file.missing && file.kind == "modified";
+            if wrote && !path.is_empty() && !written.contains(&path) {
+                written.push(path);
+            }
+        }
+        Ok(written.len() > before)
     }
 }
 

@@ -18,12 +18,13 @@ use super::{
     gateway::{CallError, Conn, Gateway},
     turn::{NEVER, RESTARTING, unreachable},
 };
-use crate::TurnPlan;
 
 /// How long listing and hashing a large scope may take.
 pub(super) const LARGE: Duration = Duration::from_secs(300);
 /// How long a gateway that stops and starts is waited for, all in all.
 const PATIENCE: Duration = Duration::from_secs(450);
+/// How long one is that loads the plugin anew.
+const RELOADING: Duration = Duration::from_secs(10);
 
 /// What is said where the plugin is missing.
 pub(super) const NO_PLUGIN: &str = "The OpenClaw gateway has no Threadline plugin, so it cannot keep a run's files apart. `threadline openclaw install` puts it there.";
@@ -52,8 +53,8 @@ struct Flat {
 }
 
 impl Files {
-    /// Asks the plugin. A gateway that starts or stops turns everybody away for a while: it is asked
-    /// again when it is back.
+    /// Asks the plugin; whatever is asked here can be asked again. A gateway that starts or stops turns
+    /// everybody away for a while, and one whose settings changed has no plugin for a moment.
     async fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -70,18 +71,24 @@ impl Files {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let pause = match &error {
+            let (pause, patience) = match &error {
                 CallError::Refused(away) if away.code == "UNAVAILABLE" && away.retryable => {
                     let asked = away.retry_after_ms.unwrap_or(1000).clamp(100, 5_000);
-                    Duration::from_millis(asked)
+                    (asked, PATIENCE)
                 }
-                CallError::Offline(_) => Duration::from_millis(200),
+                // The gateway's own word, without a reason: the plugin always gives one.
+                CallError::Refused(away)
+                    if away.code == "UNAVAILABLE" && away.details.is_none() =>
+                {
+                    (250, RELOADING)
+                }
+                CallError::Offline(_) => (200, PATIENCE),
                 _ => return Err(refused(error, code)),
             };
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > patience {
                 return Err(refused(error, code));
             }
-            sleep(pause).await;
+            sleep(Duration::from_millis(pause)).await;
         }
     }
 
@@ -97,12 +104,6 @@ pub(super) fn whose(session: &SessionKey, run: &RunId) -> Whose {
         run_id: Some(run.to_string()),
         ..Whose::default()
     }
-}
-
-/// Whether the plugin tells runs apart: an earlier one spells scopes in another way, and cannot tell
-/// whose the files in a shared folder are.
-fn is_ours(scope: &ArtifactScope, plan: &TurnPlan) -> bool {
-    ArtifactScope::of(&plan.session, &plan.run).as_ref() == Ok(scope)
 }
 
 /// The scope, if it is this run's: in our spelling, or in that of the earlier plugin.

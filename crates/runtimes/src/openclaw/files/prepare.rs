@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use threadline_contract::{
     ArtifactScope, Code, Fault,
-    plugin::{PREPARE, PrepareParams, SCHEMA_VERSION},
+    plugin::{GATHER, PREPARE, PrepareParams, SCHEMA_VERSION},
 };
 
-use super::{Files, NO_PLUGIN, foreign, is_ours, own_scope, plain, whose};
+use super::{Files, NO_PLUGIN, foreign, own_scope, plain, whose};
 use crate::{
     Places, TurnPlan,
     openclaw::turn::{NEVER, RESTARTING, SMALL, unreachable},
@@ -38,17 +38,14 @@ impl Files {
             whose: whose(&plan.session, &plan.run),
             schema_version: Some(SCHEMA_VERSION),
             app_thread_key: Some(plan.thread.to_string()),
-            expected_artifact_dirs: vec![],
+            // An earlier plugin cannot tell whose the files in a shared folder are.
+            expected_artifact_dirs: match conn.hello().has(GATHER) {
+                true => plan.expected_dirs.clone(),
+                false => vec![],
+            },
             check_only: None,
         };
-        let (mut prepared, mut scope) = self.prepare_once(plan, &params).await?;
-        if !plan.expected_dirs.is_empty() && is_ours(&scope, plan) {
-            let params = PrepareParams {
-                expected_artifact_dirs: plan.expected_dirs.clone(),
-                ..params
-            };
-            (prepared, scope) = self.prepare_once(plan, &params).await?;
-        }
+        let (prepared, scope) = self.ask_for_places(plan, &params).await?;
         let folder = PathBuf::from(prepared.artifact_directory);
         Ok(Places {
             scope,
@@ -59,7 +56,7 @@ impl Files {
         })
     }
 
-    async fn prepare_once(
+    async fn ask_for_places(
         &self,
         plan: &TurnPlan,
         params: &PrepareParams,

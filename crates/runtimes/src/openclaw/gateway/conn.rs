@@ -76,12 +76,37 @@ impl CallError {
 
 type Answer = Result<Box<RawValue>, CallError>;
 
+/// Who waits for the answers to a request. Most requests have one.
+struct Waiting {
+    first: Option<oneshot::Sender<Answer>>,
+    second: Option<oneshot::Sender<Answer>>,
+}
+
+impl Waiting {
+    fn is_abandoned(&self) -> bool {
+        let gone =
+            |to: &Option<oneshot::Sender<Answer>>| to.as_ref().is_none_or(|to| to.is_closed());
+        gone(&self.first) && gone(&self.second)
+    }
+}
+
+/// The second answer to a request, on its way.
+pub(crate) struct Second(oneshot::Receiver<Answer>);
+
+impl Second {
+    /// Waits for it. Nothing, when it will not come any more.
+    pub(crate) async fn come<T: DeserializeOwned>(self) -> Option<T> {
+        let answer = self.0.await.ok()?.ok()?;
+        serde_json::from_str(answer.get()).ok()
+    }
+}
+
 /// A connection that is up, or was.
 pub(crate) struct Conn {
     hello: Hello,
     since: Instant,
     out: mpsc::Sender<Message>,
-    pending: Mutex<HashMap<String, oneshot::Sender<Answer>>>,
+    pending: Mutex<HashMap<String, Waiting>>,
     next: AtomicU64,
     /// It said that it is about to stop.
     stopping: AtomicBool,
@@ -174,11 +199,20 @@ impl Conn {
         params: impl Serialize,
         limit: Duration,
     ) -> Result<T, CallError> {
-        let answer = self.ask(method, params, limit).await?;
-        serde_json::from_str(answer.get()).map_err(|e| CallError::NotUnderstood {
-            method: method.to_owned(),
-            why: e.to_string(),
-        })
+        let answer = self.ask(method, params, limit, None).await?;
+        understood(method, &answer)
+    }
+
+    /// The same for what is answered twice: at once, and when it is done.
+    pub(crate) async fn call_twice<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: impl Serialize,
+        limit: Duration,
+    ) -> Result<(T, Second), CallError> {
+        let (to, second) = oneshot::channel();
+        let answer = self.ask(method, params, limit, Some(to)).await?;
+        Ok((understood(method, &answer)?, Second(second)))
     }
 
     async fn ask(
@@ -186,6 +220,7 @@ impl Conn {
         method: &str,
         params: impl Serialize,
         limit: Duration,
+        second: Option<oneshot::Sender<Answer>>,
     ) -> Result<Box<RawValue>, CallError> {
         let id = format!("tl-{}", self.next.fetch_add(1, Ordering::Relaxed));
         let request = Request {
@@ -204,7 +239,11 @@ impl Conn {
             )));
         }
         let (to, answer) = oneshot::channel();
-        let entry = self.wait_for(&id, to)?;
+        let waiting = Waiting {
+            first: Some(to),
+            second,
+        };
+        let entry = self.wait_for(&id, waiting)?;
         let work = async {
             let gone = || CallError::Offline("the connection to the gateway broke".into());
             let sent = self.out.send(Message::text(text)).await;
@@ -216,11 +255,7 @@ impl Conn {
         answer.unwrap_or_else(|_| Err(CallError::Slow(method.to_owned())))
     }
 
-    fn wait_for<'a>(
-        &'a self,
-        id: &str,
-        to: oneshot::Sender<Answer>,
-    ) -> Result<Entry<'a>, CallError> {
+    fn wait_for(&self, id: &str, waiting: Waiting) -> Result<Entry<'_>, CallError> {
         let mut pending = self.pending();
         // Looked at under the lock under which everything pending is failed.
         if self.closed.is_cancelled() {
@@ -229,18 +264,21 @@ impl Conn {
             ));
         }
         if pending.len() >= PENDING {
+            pending.retain(|_, waiting| !waiting.is_abandoned());
+        }
+        if pending.len() >= PENDING {
             return Err(CallError::NotSent(
                 "too many requests wait for the gateway".into(),
             ));
         }
-        pending.insert(id.to_owned(), to);
+        pending.insert(id.to_owned(), waiting);
         Ok(Entry {
             conn: self,
             id: id.to_owned(),
         })
     }
 
-    fn pending(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Answer>>> {
+    fn pending(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
         lock(&self.pending)
     }
 
@@ -299,6 +337,17 @@ impl Conn {
         why
     }
 
+    /// Who waits for this answer. A request may be answered twice, unless it was refused.
+    fn whose(&self, id: &str, ok: bool) -> Option<oneshot::Sender<Answer>> {
+        let mut pending = self.pending();
+        let waiting = pending.get_mut(id)?;
+        let to = waiting.first.take().or_else(|| waiting.second.take());
+        if !ok || waiting.second.is_none() {
+            pending.remove(id);
+        }
+        to
+    }
+
     fn take(&self, text: &str, on_event: &mut impl FnMut(&str, &RawValue)) {
         let frame: Incoming = match serde_json::from_str(text) {
             Ok(frame) => frame,
@@ -312,8 +361,7 @@ impl Conn {
                 if frame.error.as_ref().is_some_and(WireError::is_stopping) {
                     *lock(&self.turned_away) = Some(Instant::now());
                 }
-                // A request may be answered twice; the first answer is the one that was waited for.
-                let Some(to) = self.pending().remove(&id) else {
+                let Some(to) = self.whose(&id, frame.ok) else {
                     return;
                 };
                 let null = || RawValue::NULL.to_owned();
@@ -341,7 +389,14 @@ impl Conn {
     }
 }
 
-/// A request's place among those that wait; given up however the waiting ends.
+fn understood<T: DeserializeOwned>(method: &str, answer: &RawValue) -> Result<T, CallError> {
+    serde_json::from_str(answer.get()).map_err(|e| CallError::NotUnderstood {
+        method: method.to_owned(),
+        why: e.to_string(),
+    })
+}
+
+/// A request's place among those that wait; given up however the waiting for its first answer ends.
 struct Entry<'a> {
     conn: &'a Conn,
     id: String,
@@ -349,6 +404,9 @@ struct Entry<'a> {
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        self.conn.pending().remove(&self.id);
+        let mut pending = self.conn.pending();
+        if pending.get(&self.id).is_some_and(|w| w.first.is_some()) {
+            pending.remove(&self.id);
+        }
     }
 }

@@ -30,7 +30,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{conn::TURNED_AWAY, handshake::NotOpened, identity::Identity, seen::Seen, wire::OfRun};
 pub(crate) use self::{
-    conn::{CallError, Conn},
+    conn::{CallError, Conn, Second},
     tls::trust,
 };
 
