@@ -8,8 +8,9 @@
 //!
 //! A digest is known by device, inode, size and both times of the file it was taken from, and kept
 //! only if those times would show a change made since ([`settled`]). An entry is only as good as its
-//! file is private, so it serves listings alone: bytes are never *delivered* on its word. What a
-//! forged entry can do is to list a digest that no reading will then confirm.
+//! file is private, so bytes are never *delivered* on its word: on it a delivery may begin
+//! ([`promised`](crate::promised)), not end. What a forged entry can do is to list a digest that no
+//! reading will then confirm.
 
 use std::{
     collections::HashMap,
@@ -20,6 +21,7 @@ use std::{
     },
 };
 
+use rayon::slice::ParallelSliceMut as _;
 use threadline_contract::{RunId, SessionKey, Sha256};
 use threadline_files::{Access, Durability, Reason, Root, Stamp};
 
@@ -106,6 +108,12 @@ impl Digests {
         Some(&found.1)
     }
 
+    /// What a file that looks like this holds, for who asks once.
+    pub(crate) fn find(&self, stamp: &Stamp) -> Option<&Known> {
+        let found = self.known.iter().find(|(seen, _)| seen == stamp)?;
+        Some(&found.1)
+    }
+
     fn index(&self) -> &Index {
         self.index.get_or_init(|| {
             let places = self.known.iter().enumerate();
@@ -136,7 +144,7 @@ impl Digests {
         if learned.is_empty() {
             return;
         }
-        learned.sort_unstable_by_key(|(place, ..)| *place);
+        learned.par_sort_unstable_by_key(|(place, ..)| *place);
         let mut new = learned.iter().peekable();
         let record = |(place, seen)| match new.next_if(|(at, ..)| *at == place) {
             // It may have changed between the walk and the reading.
@@ -196,8 +204,9 @@ fn save(
     sweep(&notes)?;
     let text = render(kept);
     // Not worth waiting for the disk: a torn one is noticed and costs one reading.
-    let staged = notes.stage(&mut text.as_slice(), Access::Shared, Durability::Later)?;
-    staged.publish(&notes, NAME)?;
+    let mut staging = notes.begin(Access::Shared, Durability::Later)?;
+    staging.write(&text)?;
+    staging.publish(&notes, NAME)?;
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use threadline_files::{
 
 use crate::{
     cache::Known,
-    clock::{TICK_NS, now_ns},
+    clock::{TICK_NS, now_ns, settled},
     content_type,
     export::Reading,
     omissions::of_reason,
@@ -54,12 +54,7 @@ pub(crate) fn listed(
     place: usize,
     seen: &Stamp,
 ) -> Result<Measured<Cow<'static, str>>, OmitReason> {
-    let Reading {
-        scope,
-        max_file_bytes,
-        verified,
-        digests,
-    } = *reading;
+    let digests = reading.digests;
     let by_name = content_type::of_name(path.as_str());
     if let Some(known) = digests.get(place, seen)
         && let Some(content_type) = by_name
@@ -73,6 +68,59 @@ pub(crate) fn listed(
         });
     }
     let began_ns = now_ns();
+    let found = match as_seen(reading, path, by_name, seen, began_ns) {
+        Some(found) => found,
+        None => looked_at(reading, path, by_name, began_ns)?,
+    };
+    let stamp = found.stamp;
+    let known = Known {
+        sha256: found.sha256,
+        content_type: match by_name {
+            Some(_) => None,
+            None => Some(found.content_type.into()),
+        },
+    };
+    digests.learn(place, stamp, began_ns, known);
+    Ok(Measured {
+        stamp,
+        sha256: found.sha256,
+        content_type: found.content_type.into(),
+    })
+}
+
+/// Measures a file that still looks as the walk saw it, at the least cost. `None`: it does not, or it
+/// is so new that more care is needed, or its bytes are known.
+fn as_seen(
+    reading: &Reading<'_>,
+    path: &ArtifactPath,
+    by_name: Option<&'static str>,
+    seen: &Stamp,
+    began_ns: i64,
+) -> Option<Measured> {
+    let Reading {
+        scope, verified, ..
+    } = *reading;
+    if !settled(seen, began_ns) || verified.get(seen).is_some() {
+        return None;
+    }
+    let mut seeing = Seeing::new(by_name, verified);
+    let sha256 = scope.hash_as_seen(path.as_str(), seen, |bytes| seeing.see(bytes))?;
+    Some(seeing.measured(*seen, Sha256(sha256), began_ns))
+}
+
+/// Measures whatever stands at a path now.
+fn looked_at(
+    reading: &Reading<'_>,
+    path: &ArtifactPath,
+    by_name: Option<&'static str>,
+    began_ns: i64,
+) -> Result<Measured, OmitReason> {
+    let Reading {
+        scope,
+        max_file_bytes,
+        verified,
+        ..
+    } = *reading;
     let opened_file = scope.open_stamped(path.as_str());
     let (file, stamp) = opened_file.map_err(|e| of_reason(e.reason()))?;
     if stamp.size > max_file_bytes {
@@ -91,19 +139,39 @@ pub(crate) fn listed(
             return Err(OmitReason::ChangedWhileReading);
         }
     }
-    let known = Known {
-        sha256: found.sha256,
-        content_type: match by_name {
-            Some(_) => None,
-            None => Some(found.content_type.into()),
-        },
-    };
-    digests.learn(place, stamp, began_ns, known);
-    Ok(Measured {
-        stamp,
-        sha256: found.sha256,
-        content_type: found.content_type.into(),
-    })
+    Ok(found)
+}
+
+/// Bytes as they pass on their way to a digest.
+struct Seeing<'a> {
+    content_type: Option<&'static str>,
+    verified: &'a Verified,
+}
+
+impl<'a> Seeing<'a> {
+    fn new(by_name: Option<&'static str>, verified: &'a Verified) -> Self {
+        Self {
+            content_type: by_name,
+            verified,
+        }
+    }
+
+    fn see(&mut self, bytes: &[u8]) {
+        self.verified.meter.add(bytes.len() as u64);
+        // The first part is at least as long as what a type is told by, or all there is.
+        self.content_type
+            .get_or_insert_with(|| content_type::of_head(bytes));
+    }
+
+    /// What came of them, remembered.
+    fn measured(self, stamp: Stamp, sha256: Sha256, began_ns: i64) -> Measured {
+        self.verified.put(stamp, sha256, began_ns);
+        Measured {
+            stamp,
+            sha256,
+            content_type: self.content_type.unwrap_or(content_type::UNKNOWN),
+        }
+    }
 }
 
 /// Measures an open file that looks like `stamp`, and is what its name says, if that says anything. Only what this process has read itself stands in
@@ -126,26 +194,16 @@ pub(crate) fn opened(
         });
     }
     let began_ns = now_ns();
-    let mut content_type = by_name;
-    let mut see = |bytes: &[u8]| {
-        verified.meter.add(bytes.len() as u64);
-        // The first part is at least as long as what a type is told by, or all there is.
-        content_type.get_or_insert_with(|| content_type::of_head(bytes));
-    };
-    let hashed = hash::file_with(file, stamp, &mut see)?;
+    let mut seeing = Seeing::new(by_name, verified);
+    let hashed = hash::file_with(file, stamp, |bytes| seeing.see(bytes))?;
     let Hashed::Stable { sha256, .. } = hashed else {
         return Err(Unmeasured::Changed);
     };
-    verified.put(stamp, Sha256(sha256), began_ns);
-    Ok(Measured {
-        stamp,
-        sha256: Sha256(sha256),
-        content_type: content_type.unwrap_or(content_type::UNKNOWN),
-    })
+    Ok(seeing.measured(stamp, Sha256(sha256), began_ns))
 }
 
 /// What an open file is, by its first bytes.
-fn of_bytes(file: &File, verified: &Verified) -> io::Result<&'static str> {
+pub(crate) fn of_bytes(file: &File, verified: &Verified) -> io::Result<&'static str> {
     let mut head = vec![0; content_type::HEAD];
     let got = file.read_at(&mut head, 0)?;
     verified.meter.add(got as u64);

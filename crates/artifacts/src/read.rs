@@ -3,12 +3,13 @@
 use std::{fs::File, os::unix::fs::FileExt as _};
 
 use threadline_contract::{ArtifactPath, RunId, SessionKey, Sha256};
-use threadline_files::{Reason, Root, Stamp};
+use threadline_files::{Reason, Root, Stamp, read_held_at};
 
 use crate::{
     ArtifactIdentity, Error, MAX_FILE_BYTES, ScopeStyle, Workspace, content_type,
     measure::{self, Unmeasured},
     skip::exports_file,
+    verified::Verified,
 };
 
 /// The most that one read gives. Whoever streams a file holds no more of it.
@@ -37,6 +38,12 @@ impl Workspace {
     /// Opens an artifact. Its bytes are checked against the identity before any is served: by
     /// their stamp if they were hashed lately, by hashing them otherwise.
     pub fn read(&self, identity: &ArtifactIdentity) -> Result<Reader, Error> {
+        let (file, stamp) = self.find(identity)?;
+        self.proven(file, identity, stamp)
+    }
+
+    /// Opens the file that an identity names, if it has the right size.
+    pub(crate) fn find(&self, identity: &ArtifactIdentity) -> Result<(File, Stamp), Error> {
         let path = &identity.path;
         let (session, run) = (&identity.session, &identity.run);
         let scope = match self.scope(session, run).map_err(|e| on_the_way(e, path))? {
@@ -59,11 +66,21 @@ impl Workspace {
         if stamp.size != identity.size {
             return Err(changed(path));
         }
-        let reader = self.measured(file, path, stamp)?;
+        Ok((file, stamp))
+    }
+
+    /// A reader of what an identity names, if that is what the file holds.
+    pub(crate) fn proven(
+        &self,
+        file: File,
+        identity: &ArtifactIdentity,
+        stamp: Stamp,
+    ) -> Result<Reader, Error> {
+        let reader = self.measured(file, &identity.path, stamp)?;
         if reader.sha256 == identity.sha256 {
             Ok(reader)
         } else {
-            Err(changed(path))
+            Err(changed(&identity.path))
         }
     }
 
@@ -82,23 +99,20 @@ impl Workspace {
     }
 
     fn measured(&self, file: File, path: &ArtifactPath, stamp: Stamp) -> Result<Reader, Error> {
-        let found = measure::opened(
-            &file,
-            content_type::of_name(path.as_str()),
-            stamp,
-            &self.verified,
-        );
-        let found = found.map_err(|e| match e {
-            Unmeasured::Changed => changed(path),
-            Unmeasured::Io(e) => Error::io(e, path.as_str()),
-        })?;
-        Ok(Reader {
-            file,
-            path: path.as_str().to_owned(),
-            stamp,
-            sha256: found.sha256,
-            content_type: found.content_type,
-        })
+        let by_name = content_type::of_name(path.as_str());
+        let found = measure::opened(&file, by_name, stamp, &self.verified);
+        let found = found.map_err(|e| unmeasured(e, path.as_str()))?;
+        let (sha256, content_type) = (found.sha256, found.content_type);
+        Ok(Reader::new(file, path, stamp, sha256, content_type))
+    }
+}
+
+fn unmeasured(e: Unmeasured, path: &str) -> Error {
+    match e {
+        Unmeasured::Changed => Error::Changed {
+            path: path.to_owned(),
+        },
+        Unmeasured::Io(e) => Error::io(e, path),
     }
 }
 
@@ -153,6 +167,29 @@ fn changed(path: &ArtifactPath) -> Error {
 }
 
 impl Reader {
+    pub(crate) fn new(
+        file: File,
+        path: &ArtifactPath,
+        stamp: Stamp,
+        sha256: Sha256,
+        content_type: &'static str,
+    ) -> Self {
+        Self {
+            file,
+            path: path.as_str().to_owned(),
+            stamp,
+            sha256,
+            content_type,
+        }
+    }
+
+    /// What the file holds now, hashed unless it was lately.
+    pub(crate) fn measured(&self, verified: &Verified) -> Result<Sha256, Error> {
+        let kind = Some(self.content_type);
+        let found = measure::opened(&self.file, kind, self.stamp, verified);
+        Ok(found.map_err(|e| unmeasured(e, &self.path))?.sha256)
+    }
+
     /// How many bytes the artifact has.
     pub fn size(&self) -> u64 {
         self.stamp.size
@@ -186,19 +223,51 @@ impl Reader {
             });
         }
         let length = length.min(MAX_CHUNK).min(size - offset);
-        let failed = |e| Error::io(e, &self.path);
         // No more than MAX_CHUNK, so it fits.
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
         let read = self.file.read_exact_at(&mut bytes, offset);
-        if Stamp::of(&self.file).map_err(failed)? != self.stamp {
-            return Err(Error::Changed {
-                path: self.path.clone(),
-            });
-        }
-        read.map_err(failed)?;
+        self.unchanged()?;
+        read.map_err(|e| Error::io(e, &self.path))?;
         Ok(Chunk {
             bytes,
             eof: offset + length == size,
         })
+    }
+
+    /// Reads what there is room for, or less. Nothing is the end; a changed file is an error.
+    pub fn read_into(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Error> {
+        let read = loop {
+            match self.file.read_at(buffer, offset) {
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                done => break done,
+            }
+        };
+        self.unchanged()?;
+        read.map_err(|e| Error::io(e, &self.path))
+    }
+
+    /// As [`read_into`](Self::read_into), for who may not wait for the disk: `None` where that would
+    /// be needed.
+    pub fn read_held(&self, buffer: &mut [u8], offset: u64) -> Result<Option<usize>, Error> {
+        let read = read_held_at(&self.file, buffer, offset);
+        if matches!(read, Ok(Some(_))) {
+            self.unchanged()?;
+        }
+        read.map_err(|e| Error::io(e, &self.path))
+    }
+
+    /// Bytes of two states are never mixed.
+    pub(crate) fn unchanged(&self) -> Result<(), Error> {
+        let now = Stamp::of(&self.file).map_err(|e| Error::io(e, &self.path))?;
+        if now == self.stamp {
+            return Ok(());
+        }
+        Err(self.changed())
+    }
+
+    pub(crate) fn changed(&self) -> Error {
+        Error::Changed {
+            path: self.path.clone(),
+        }
     }
 }

@@ -3,7 +3,8 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io,
+    ops::Range,
     os::unix::fs::FileExt as _,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -14,11 +15,15 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use threadline_artifacts::content_type;
 use threadline_contract::{Artifact, Code, Fault};
-use threadline_files::{Access, Durability, FileKind, Root, Staged, atomic, is_temporary};
-use threadline_runtimes::{Body, Identity, Pending, ReadAt, Runtime};
+use threadline_files::{
+    Access, Durability, FileKind, Root, Staging, atomic, is_temporary, read_held_at,
+};
+use threadline_runtimes::{
+    Body, Identity, Pending, ReadAt, Runtime,
+    pieces::{self, Check, PIECE, Pieces, Source},
+};
 use tokio::{
-    sync::{Mutex as AsyncMutex, mpsc},
-    task::{JoinHandle, spawn_blocking},
+    task::spawn_blocking,
     time::{Instant, sleep},
 };
 use tracing::{debug, warn};
@@ -31,12 +36,8 @@ const GOING_ON: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Bytes of a kept file that one reading gives at most.
-const CHUNK: usize = 256 << 10;
 /// Bytes that tell what a file is, where its name does not.
 const HEAD: usize = 512;
-/// Pieces on their way to the disk.
-const PIECES: usize = 4;
 
 /// What is kept of remote files.
 #[derive(Clone)]
@@ -87,8 +88,7 @@ impl Downloads {
         let reader = Remote {
             inner: body.reader,
             artifact: artifact.clone(),
-            downloads: self.clone(),
-            passing: AsyncMutex::default(),
+            kept: self.0.clone(),
         };
         Ok(Body {
             reader: Box::new(reader),
@@ -123,23 +123,19 @@ impl Downloads {
                 sha256: artifact.sha256,
                 content_type: content_type.into(),
             },
-            reader: Box::new(OnDisk(Arc::new(file))),
+            reader: Box::new(OnDisk(Arc::new(Held(file)))),
         })
     }
 }
 
 impl Kept {
     /// Gives a whole file its name, and makes room for it.
-    fn keep(&self, staged: Staged, artifact: &Identity) -> threadline_files::Result<()> {
+    fn keep(&self, staging: Staging, artifact: &Identity) -> threadline_files::Result<()> {
         let Some(root) = &self.root else {
             return Ok(());
         };
-        let written = staged.written();
-        if written.size != artifact.size || written.sha256 != artifact.sha256.0 {
-            return Ok(());
-        }
         self.shrink_to(self.limit.saturating_sub(artifact.size))?;
-        staged.publish(root, name(artifact)).map(drop)
+        staging.publish(root, name(artifact))
     }
 
     /// Removes what was not used for longest, until so many bytes are left.
@@ -224,144 +220,133 @@ impl Again {
 struct Remote {
     inner: Box<dyn ReadAt>,
     artifact: Identity,
-    downloads: Downloads,
-    passing: AsyncMutex<Passing>,
-}
-
-/// What passed through, from the first byte on without a gap. A reader that wants parts has none of it.
-#[derive(Default)]
-struct Passing {
-    digest: Sha256,
-    bytes: u64,
-    to_disk: Option<ToDisk>,
-}
-
-struct ToDisk {
-    pieces: mpsc::Sender<Bytes>,
-    written: JoinHandle<()>,
+    kept: Arc<Kept>,
 }
 
 impl ReadAt for Remote {
     fn read_at(&self, offset: u64, len: usize) -> Pending<'_, Result<Bytes, Fault>> {
         Box::pin(async move {
             let mut again = Again::within(GOING_ON);
-            let bytes = loop {
+            loop {
                 match self.inner.read_at(offset, len).await {
-                    Ok(bytes) => break bytes,
+                    Ok(bytes) => break Ok(bytes),
                     Err(fault) => again.after(fault).await?,
                 }
-            };
-            self.passed(offset, &bytes).await?;
-            Ok(bytes)
+            }
         })
+    }
+
+    /// Whoever wants parts has them as the runtime gives them, and nothing of them is kept.
+    fn pieces(self: Box<Self>, range: Range<u64>) -> Pieces {
+        let size = self.artifact.size;
+        let passing = (range == (0..size)).then(|| Passing {
+            digest: Sha256::new(),
+            to_disk: ToDisk::NotYet,
+            artifact: self.artifact.clone(),
+            kept: self.kept.clone(),
+        });
+        let pieces = pieces::of_reader(self, range);
+        match passing {
+            Some(passing) => pieces::checked(pieces, size, passing),
+            None => pieces,
+        }
     }
 }
 
-impl Remote {
-    /// Holds a whole file against its digest before its last bytes are handed over: a reader that got
-    /// all of them got the right ones.
-    async fn passed(&self, offset: u64, bytes: &Bytes) -> Result<(), Fault> {
-        let mut passing = self.passing.lock().await;
-        if offset != passing.bytes || bytes.is_empty() {
-            return Ok(());
+/// Holds a whole file against its digest as it passes, and keeps it.
+struct Passing {
+    digest: Sha256,
+    to_disk: ToDisk,
+    artifact: Identity,
+    kept: Arc<Kept>,
+}
+
+enum ToDisk {
+    NotYet,
+    Going(Staging),
+    /// There is no room for it, or the disk refused.
+    Not,
+}
+
+impl Passing {
+    fn write(&mut self, bytes: &[u8]) -> threadline_files::Result<()> {
+        if matches!(self.to_disk, ToDisk::NotYet) {
+            self.to_disk = match &self.kept.root {
+                Some(root) if self.artifact.size <= self.kept.limit => {
+                    ToDisk::Going(root.begin(Access::Private, Durability::Later)?)
+                }
+                _ => ToDisk::Not,
+            };
         }
-        if offset == 0 {
-            passing.to_disk = self.downloads.to_disk(&self.artifact);
+        match &mut self.to_disk {
+            ToDisk::Going(staging) => staging.write(bytes),
+            _ => Ok(()),
         }
-        passing.digest.update(bytes);
-        passing.bytes += bytes.len() as u64;
-        if let Some(to_disk) = &passing.to_disk
-            && to_disk.pieces.send(bytes.clone()).await.is_err()
-        {
-            passing.to_disk = None;
+    }
+}
+
+impl Check for Passing {
+    fn push(&mut self, bytes: &[u8]) {
+        self.digest.update(bytes);
+        if let Err(e) = self.write(bytes) {
+            warn!(error = %e, "A download is not kept: {e}");
+            self.to_disk = ToDisk::Not;
         }
-        if passing.bytes < self.artifact.size {
-            return Ok(());
-        }
-        let found: [u8; 32] = std::mem::take(&mut passing.digest).finalize().into();
-        let to_disk = passing.to_disk.take();
-        drop(passing);
+    }
+
+    fn finish(self) -> Result<(), Fault> {
+        let found: [u8; 32] = self.digest.finalize().into();
         if found != self.artifact.sha256.0 {
             return Err(Fault::new(
                 Code::ArtifactHashMismatch,
                 "The runtime handed over other bytes than the run delivered.",
             ));
         }
-        if let Some(ToDisk { pieces, written }) = to_disk {
-            drop(pieces);
-            // It is kept when the reader has it all: the next one finds it.
-            let _ = written.await;
+        // It is kept when the reader has it all: the next one finds it.
+        if let ToDisk::Going(staging) = self.to_disk
+            && let Err(e) = self.kept.keep(staging, &self.artifact)
+        {
+            warn!(error = %e, "A download was not kept: {e}");
         }
         Ok(())
     }
 }
 
-impl Downloads {
-    fn to_disk(&self, artifact: &Identity) -> Option<ToDisk> {
-        let root = self
-            .0
-            .root
-            .clone()
-            .filter(|_| artifact.size <= self.0.limit)?;
-        let (pieces, source) = mpsc::channel(PIECES);
-        let (kept, artifact) = (self.0.clone(), artifact.clone());
-        let written = spawn_blocking(move || {
-            let mut source = Pieces {
-                source,
-                piece: Bytes::new(),
-            };
-            let kept = root
-                .stage(&mut source, Access::Private, Durability::Later)
-                .and_then(|staged| kept.keep(staged, &artifact));
-            if let Err(e) = kept {
-                warn!(error = %e, "A download was not kept: {e}");
-            }
-        });
-        Some(ToDisk { pieces, written })
-    }
-}
-
-/// Pieces as they come, for who reads and blocks.
-struct Pieces {
-    source: mpsc::Receiver<Bytes>,
-    piece: Bytes,
-}
-
-impl Read for Pieces {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.piece.is_empty() {
-            match self.source.blocking_recv() {
-                Some(piece) => self.piece = piece,
-                None => return Ok(0),
-            }
-        }
-        let part = self.piece.split_to(self.piece.len().min(buffer.len()));
-        buffer[..part.len()].copy_from_slice(&part);
-        Ok(part.len())
-    }
-}
-
 /// A file that is kept here.
-struct OnDisk(Arc<File>);
+struct OnDisk(Arc<Held>);
+
+struct Held(File);
 
 impl ReadAt for OnDisk {
     fn read_at(&self, offset: u64, len: usize) -> Pending<'_, Result<Bytes, Fault>> {
         let file = self.0.clone();
         Box::pin(async move {
             let read = spawn_blocking(move || {
-                let mut buffer = vec![0; len.min(CHUNK)];
-                let got = file.read_at(&mut buffer, offset)?;
+                let mut buffer = vec![0; len.min(PIECE)];
+                let got = file.read(&mut buffer, offset)?;
                 buffer.truncate(got);
-                Ok::<_, io::Error>(Bytes::from(buffer))
+                Ok(Bytes::from(buffer))
             });
-            match read.await {
-                Ok(Ok(bytes)) => Ok(bytes),
-                Ok(Err(e)) => {
-                    warn!(error = %e, "A kept download cannot be read: {e}");
-                    Err(Fault::internal())
-                }
-                Err(_) => Err(Fault::internal()),
-            }
+            read.await.unwrap_or_else(|_| Err(Fault::internal()))
         })
     }
+
+    fn pieces(self: Box<Self>, range: Range<u64>) -> Pieces {
+        pieces::of_source(self.0, range)
+    }
+}
+
+impl Source for Held {
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Fault> {
+        self.0.read_at(buffer, offset).map_err(unreadable)
+    }
+
+    fn read_held(&self, buffer: &mut [u8], offset: u64) -> Result<Option<usize>, Fault> {
+        read_held_at(&self.0, buffer, offset).map_err(unreadable)
+    }
+}
+
+fn unreadable(e: io::Error) -> Fault {
+    warn!(error = %e, "A kept download cannot be read: {e}");
+    Fault::internal()
 }

@@ -24,6 +24,7 @@ pub use feed::{Feed, FeedItem};
 pub use links::Download;
 pub use room::Keep;
 pub use run::Budgets;
+pub use threadline_runtimes::pieces::Pieces;
 pub use threads::{Accepted, TurnAnswer};
 
 /// Who is asking: the account that a token belongs to.

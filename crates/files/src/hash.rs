@@ -31,15 +31,31 @@ pub fn file(file: &File) -> io::Result<Hashed> {
 /// As [`file`](fn@file), for a caller that has just taken the first stamp itself and wants to see the
 /// bytes as they pass.
 pub fn file_with(file: &File, before: Stamp, mut see: impl FnMut(&[u8])) -> io::Result<Hashed> {
-    let room = usize::try_from(before.size).unwrap_or(CHUNK).min(CHUNK);
+    let sha256 = beginning(file, before.size, &mut see)?;
+    Ok(match sha256 {
+        Some(sha256) if Stamp::of(file)? == before => Hashed::Stable {
+            sha256,
+            stamp: before,
+        },
+        _ => Hashed::Changed,
+    })
+}
+
+/// The digest of so many bytes from the beginning of a file; `None` if it has less.
+pub(crate) fn beginning(
+    file: &File,
+    size: u64,
+    see: &mut impl FnMut(&[u8]),
+) -> io::Result<Option<[u8; 32]>> {
+    let room = usize::try_from(size).unwrap_or(CHUNK).min(CHUNK);
     // One buffer per thread: a new one for each of many small files costs as much as reading it.
     let mut buffer = BUFFER.take();
     if buffer.len() < room {
         buffer.resize(room, 0);
     }
-    let hashed = pass(file, before, &mut buffer, &mut see);
+    let sha256 = pass(file, size, &mut buffer, see);
     BUFFER.set(buffer);
-    hashed
+    sha256
 }
 
 thread_local! {
@@ -48,18 +64,18 @@ thread_local! {
 
 fn pass(
     file: &File,
-    before: Stamp,
+    size: u64,
     buffer: &mut [u8],
     see: &mut impl FnMut(&[u8]),
-) -> io::Result<Hashed> {
+) -> io::Result<Option<[u8; 32]>> {
     let mut hasher = Sha256::new();
     let mut at = 0;
-    while at < before.size {
-        let left = usize::try_from(before.size - at).unwrap_or(usize::MAX);
+    while at < size {
+        let left = usize::try_from(size - at).unwrap_or(usize::MAX);
         let left = left.min(buffer.len());
         let part = buffer.get_mut(..left).unwrap_or_default();
         let got = match file.read_at(part, at) {
-            Ok(0) => return Ok(Hashed::Changed),
+            Ok(0) => return Ok(None),
             Ok(got) => got,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(e),
@@ -69,11 +85,5 @@ fn pass(
         see(bytes);
         at += got as u64;
     }
-    if Stamp::of(file)? != before {
-        return Ok(Hashed::Changed);
-    }
-    Ok(Hashed::Stable {
-        sha256: hasher.finalize().into(),
-        stamp: before,
-    })
+    Ok(Some(hasher.finalize().into()))
 }

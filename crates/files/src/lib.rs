@@ -1,6 +1,6 @@
 //! The only door to the disk: open beneath a held root, write atomically, hash, journal.
 //!
-//! Everything here blocks; callers on an async runtime use its blocking threads.
+//! Everything here but [`read_held_at`] blocks; callers on an async runtime use its blocking threads.
 //!
 //! - [`Root`] is a folder held open. What is opened, made or removed through it lies beneath it and
 //!   was reached without following a single symlink, whatever others do to the tree meanwhile.
@@ -16,6 +16,7 @@
 pub mod atomic;
 mod error;
 pub mod hash;
+mod held;
 pub mod journal;
 mod lock;
 mod rel;
@@ -28,11 +29,12 @@ pub mod tree;
 pub mod walk;
 
 pub use error::{Error, Reason, Result};
+pub use held::read_held_at;
 pub use journal::{Journal, JournalError, JournalReader};
 pub use lock::{Lock, LockError};
 pub use resolve::Resolver;
 pub use root::{Entry, FolderGuard, Root};
-pub use stage::{Staged, Written, is_temporary};
+pub use stage::{Staged, Staging, Written, is_temporary};
 pub use stamp::{FileKind, Stamp, Stat};
 
 /// The number of the user that this process acts as.

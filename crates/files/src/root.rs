@@ -21,7 +21,7 @@ use rustix::{
 };
 
 use crate::{
-    Access, Error, FileKind, Reason, Resolver, Result, Stamp, Stat,
+    Access, Error, FileKind, Reason, Resolver, Result, Stamp, Stat, hash,
     rel::parts,
     resolve::{self, THROUGH},
     stamp::retried,
@@ -135,6 +135,23 @@ impl Root {
         let rel = rel.as_ref();
         let fd = self.resolve(rel, OFlags::RDONLY | SAFE, Mode::empty())?;
         self.regular(fd, rel)
+    }
+
+    /// The digest of a file that a walk saw with this stamp, if it still has it when all of it was
+    /// read; `None` otherwise, and whoever wants to know why opens it. What was opened is checked
+    /// once, afterwards: until then nothing that was read counts.
+    pub fn hash_as_seen(
+        &self,
+        rel: impl AsRef<Path>,
+        seen: &Stamp,
+        mut see: impl FnMut(&[u8]),
+    ) -> Option<[u8; 32]> {
+        let rel = rel.as_ref();
+        let fd = self.resolve(rel, OFlags::RDONLY | SAFE, Mode::empty());
+        let file = File::from(fd.ok()?);
+        let sha256 = hash::beginning(&file, seen.size, &mut see).ok()??;
+        let (_, stamp) = self.regular(file.into(), rel).ok()?;
+        (stamp == *seen).then_some(sha256)
     }
 
     /// A regular file of at most `limit` bytes, read whole.

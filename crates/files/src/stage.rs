@@ -51,21 +51,7 @@ impl Root {
         access: Access,
         durability: Durability,
     ) -> Result<Staged> {
-        let (name, file) = self.fresh_file(access)?;
-        let written = Written {
-            size: 0,
-            sha256: [0; 32],
-        };
-        // From here on, leaving early removes the file.
-        let mut staged = Staged {
-            folder: self.clone(),
-            name,
-            file,
-            written,
-            durability,
-            published: false,
-        };
-        let failed = |e| Error::io(e, self.path());
+        let mut staging = self.begin(access, durability)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; CHUNK];
         loop {
@@ -77,14 +63,30 @@ impl Root {
             };
             let bytes = buffer.get(..got).unwrap_or(&buffer);
             hasher.update(bytes);
-            staged.file.write_all(bytes).map_err(failed)?;
-            staged.written.size += got as u64;
+            staging.write(bytes)?;
         }
-        if durability == Durability::Now {
-            staged.file.sync_all().map_err(failed)?;
-        }
+        staging.sync()?;
+        let Staging(mut staged) = staging;
         staged.written.sha256 = hasher.finalize().into();
         Ok(staged)
+    }
+
+    /// Begins a file as [`stage`](Self::stage) does, for who has its bytes piece by piece and needs no
+    /// digest of them.
+    pub fn begin(&self, access: Access, durability: Durability) -> Result<Staging> {
+        let (name, file) = self.fresh_file(access)?;
+        let written = Written {
+            size: 0,
+            sha256: [0; 32],
+        };
+        Ok(Staging(Staged {
+            folder: self.clone(),
+            name,
+            file,
+            written,
+            durability,
+            published: false,
+        }))
     }
 
     /// Streams a file into place: either all of it is there under its name, on disk, or nothing.
@@ -142,6 +144,36 @@ impl Root {
                 Err(e) => return Err(Error::os(e, self.path())),
             }
         }
+    }
+}
+
+/// A file that is being written under a temporary name. Dropped, it goes away.
+#[derive(Debug)]
+pub struct Staging(Staged);
+
+impl Staging {
+    /// Appends the next bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let Self(staged) = self;
+        let written = staged.file.write_all(bytes);
+        written.map_err(|e| Error::io(e, staged.folder.path()))?;
+        staged.written.size += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Gives the file its name, as [`Staged::publish`] does.
+    pub fn publish(self, root: &Root, rel: impl AsRef<Path>) -> Result<()> {
+        self.sync()?;
+        self.0.publish(root, rel).map(drop)
+    }
+
+    fn sync(&self) -> Result<()> {
+        let Self(staged) = self;
+        if staged.durability == Durability::Later {
+            return Ok(());
+        }
+        let synced = staged.file.sync_all();
+        synced.map_err(|e| Error::io(e, staged.folder.path()))
     }
 }
 

@@ -14,6 +14,7 @@ pub mod builtin;
 mod journaled;
 mod local;
 pub mod openclaw;
+pub mod pieces;
 mod runtime;
 
 pub use local::LocalWorkspace;

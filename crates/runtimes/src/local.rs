@@ -1,13 +1,13 @@
 //! What every runtime on this host shares: the folders a turn works in, and what leaves them.
 
 mod attachments;
+mod reader;
 mod room;
 
 use std::{collections::HashSet, path::Path, sync::Arc};
 
-use bytes::Bytes;
 use threadline_artifacts::{
-    ArtifactIdentity, ChangeKind, CollectOptions, Collected, Error, Evidence, Omissions, Reader,
+    ArtifactIdentity, ChangeKind, CollectOptions, Collected, Error, Evidence, Omissions,
     WorkFolder, Workspace,
 };
 use threadline_contract::{
@@ -16,10 +16,8 @@ use threadline_contract::{
 use threadline_files::{Access, Reason, atomic};
 use tokio::task::spawn_blocking;
 
-use crate::{Body, End, Identity, Manifest, Pending, Places, ReadAt, TurnPlan};
-
-/// Bytes of an artifact that one reading gives at most.
-const CHUNK: usize = 256 * 1024;
+use self::reader::LocalReader;
+use crate::{Body, End, Identity, Manifest, Places, TurnPlan};
 
 /// The workspace on this host: `tasks/` beneath the data folder. Cloning is cheap.
 #[derive(Clone, Debug)]
@@ -67,7 +65,8 @@ impl LocalWorkspace {
         self.workspace.content_bytes_read()
     }
 
-    /// Opens an artifact whose bytes are proven to be those that were exported.
+    /// Opens an artifact whose bytes are proven to be those that were exported, or will be before the
+    /// last of them is given.
     pub async fn open(&self, artifact: &Identity) -> Result<Body, Fault> {
         let workspace = self.workspace.clone();
         let identity = ArtifactIdentity {
@@ -78,7 +77,7 @@ impl LocalWorkspace {
             sha256: artifact.sha256,
         };
         let (path, size, sha256) = (artifact.path.clone(), artifact.size, artifact.sha256);
-        let reader = off_thread(move || Ok(workspace.read(&identity)?)).await?;
+        let reader = off_thread(move || Ok(workspace.read_promised(&identity)?)).await?;
         Ok(Body {
             artifact: Artifact {
                 path,
@@ -219,22 +218,6 @@ fn folder_of(plan: &TurnPlan) -> WorkFolder {
     match &plan.working_directory {
         Some(folder) => WorkFolder::User(folder.clone()),
         None => WorkFolder::Session,
-    }
-}
-
-/// An artifact on this disk.
-struct LocalReader(Arc<Reader>);
-
-impl ReadAt for LocalReader {
-    fn read_at(&self, offset: u64, len: usize) -> Pending<'_, Result<Bytes, Fault>> {
-        let reader = Arc::clone(&self.0);
-        Box::pin(async move {
-            if len == 0 || offset >= reader.size() {
-                return Ok(Bytes::new());
-            }
-            let len = len.min(CHUNK) as u64;
-            off_thread(move || Ok(reader.read_range(offset, len)?.bytes.into())).await
-        })
     }
 }
 

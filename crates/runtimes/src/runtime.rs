@@ -1,6 +1,6 @@
 //! What the engine asks of a runtime.
 
-use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, ops::Range, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,8 @@ use threadline_contract::{
     SessionKey, Sha256, Step, ToolKind, Usage, operator::HostState,
 };
 use tokio::sync::mpsc;
+
+use crate::pieces::{self, Pieces};
 
 /// An answer that is on its way.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -122,7 +124,8 @@ pub trait Runtime: Send + Sync + 'static {
         None
     }
 
-    /// Opens an artifact whose content is proven to be the one that was exported.
+    /// Opens an artifact whose content is proven to be the one that was exported, or will be before
+    /// its end is given ([`ReadAt::pieces`]).
     fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>>;
 }
 
@@ -416,9 +419,15 @@ pub struct Identity {
 }
 
 /// An open artifact. Chunks are read on demand, so any size takes constant memory.
-pub trait ReadAt: Send + Sync {
+pub trait ReadAt: Send + Sync + 'static {
     /// Reads up to `len` bytes at `offset`; an empty answer is the end.
     fn read_at(&self, offset: u64, len: usize) -> Pending<'_, Result<Bytes, Fault>>;
+
+    /// The bytes of a range, which the artifact has, as they are taken. Of a whole artifact that
+    /// turns out not to be the exported one, the end is not given.
+    fn pieces(self: Box<Self>, range: Range<u64>) -> Pieces {
+        pieces::of_reader(self, range)
+    }
 }
 
 /// An artifact that can be read.

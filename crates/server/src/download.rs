@@ -7,11 +7,10 @@ use axum::{
     http::{HeaderMap, Method, Response as HttpResponse, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
 use threadline_contract::{Code, Fault, url};
-use threadline_engine::{Caller, Download};
+use threadline_engine::{Caller, Download, Pieces};
 
 use crate::{
     Bridge, Refusal,
@@ -21,8 +20,6 @@ use crate::{
 
 /// Seconds after which a runtime that is not there may be back.
 const RETRY_AFTER: &str = "5";
-/// Bytes that are read at once.
-const CHUNK: u64 = 256 << 10;
 
 #[derive(Deserialize)]
 pub(crate) struct Link {
@@ -89,11 +86,11 @@ async fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<
         }
     };
     // What cannot be read at all is said with a code, while there is still room for one.
-    let begin = match head || len == 0 {
-        true => None,
-        false => Some(piece(&download, first, first + len).await?),
+    let Download { artifact, reader } = download;
+    let body = match head || len == 0 {
+        true => Body::empty(),
+        false => body(reader.pieces(first..first + len)).await?,
     };
-    let artifact = &download.artifact;
     let mut response = HttpResponse::builder()
         .status(status)
         .header(header::CONTENT_TYPE, &*artifact.content_type)
@@ -117,47 +114,18 @@ async fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<
             format!("bytes {first}-{}/{size}", first + len - 1),
         );
     }
-    let body = match begin {
-        Some(begin) => body(download, begin, first, len),
-        None => Body::empty(),
-    };
     response.body(body).map_err(|e| {
         tracing::error!(error = %e, "A download could not be answered");
         Refusal(Fault::internal())
     })
 }
 
-/// The bytes, read as the client takes them. A failure in the middle breaks the connection, so
-/// that a short file is never taken for a whole one.
-fn body(download: Download, begin: Bytes, first: u64, len: u64) -> Body {
-    let end = first + len;
-    Body::from_stream(stream::try_unfold(
-        (download, Some(begin), first),
-        move |(download, begin, at)| async move {
-            if at >= end {
-                return Ok::<_, Fault>(None);
-            }
-            let bytes = match begin {
-                Some(begin) => begin,
-                None => piece(&download, at, end).await?,
-            };
-            let next = at + bytes.len() as u64;
-            Ok(Some((bytes, (download, None, next))))
-        },
-    ))
-}
-
-/// The next bytes, which are never none.
-async fn piece(download: &Download, at: u64, end: u64) -> Result<Bytes, Fault> {
-    let len = CHUNK.min(end - at) as usize;
-    let bytes = download.reader.read_at(at, len).await?;
-    if bytes.is_empty() {
-        return Err(Fault::new(
-            Code::ArtifactChanged,
-            "The file became shorter while it was read.",
-        ));
-    }
-    Ok(bytes)
+/// The bytes, read as the client takes them; an error, if not even the first can be had. A failure in
+/// the middle breaks the connection, so that a short file is never taken for a whole one.
+async fn body(mut pieces: Pieces) -> Result<Body, Fault> {
+    let first = pieces.try_next().await?;
+    let first = stream::iter(first.map(Ok));
+    Ok(Body::from_stream(first.chain(pieces)))
 }
 
 fn disposition(name: &str) -> String {
