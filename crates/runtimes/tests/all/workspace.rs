@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use futures_util::TryStreamExt as _;
 use pretty_assertions::assert_eq;
 use threadline_contract::{ArtifactPath, Code, Sha256};
 use threadline_runtimes::{Attachment, Identity, LocalWorkspace, Runtime as _, TurnPlan};
@@ -164,6 +165,63 @@ async fn what_is_read_is_what_was_exported_or_an_error() {
     assert_eq!(code(&identity).await, Some(Code::ArtifactChanged));
     let fault = body.reader.read_at(0, 5).await.unwrap_err();
     assert_eq!(fault.code, Code::ArtifactChanged);
+}
+
+/// A large file is not hashed before it is handed over, but its end is not given before it was.
+#[tokio::test]
+async fn a_large_file_is_proven_while_it_is_handed_over() {
+    const SIZE: u64 = 20 << 20;
+    let world = World::new();
+    let builtin = world.builtin();
+    let plan = plan("run-1", "hello");
+    let (_, end) = finish(&builtin, &plan).await;
+    let scope = builtin.prepare(&plan).await.unwrap().artifact_directory;
+    let content: Vec<u8> = (0..SIZE).map(|n| (n % 251) as u8).collect();
+    fs::write(scope.join("large.bin"), &content).unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(2_100)).await;
+    let manifest = builtin.collect(&plan, &end).await.unwrap();
+    let mut artifacts = manifest.artifacts.into_iter();
+    let large = artifacts.find(|a| a.size == SIZE).unwrap();
+    let identity = Identity {
+        session: plan.session.clone(),
+        run: plan.run.clone(),
+        path: large.path,
+        size: large.size,
+        sha256: large.sha256,
+    };
+    // Processes that never read it.
+    let fresh = || LocalWorkspace::at(&world.path().join("data")).unwrap();
+
+    let reads = fresh();
+    let body = reads.open(&identity).await.unwrap();
+    assert_eq!(reads.content_bytes_read(), 0);
+    let pieces: Vec<_> = body.reader.pieces(0..SIZE).try_collect().await.unwrap();
+    assert!(pieces.concat() == content);
+    assert_eq!(reads.content_bytes_read(), SIZE);
+    let again = reads.open(&identity).await.unwrap();
+    let pieces: Vec<_> = again.reader.pieces(7..9).try_collect().await.unwrap();
+    assert_eq!(pieces.concat(), content[7..9]);
+    assert_eq!(reads.content_bytes_read(), SIZE, "it is known");
+
+    let reads = fresh();
+    let body = reads.open(&identity).await.unwrap();
+    let pieces: Vec<_> = body.reader.pieces(7..9).try_collect().await.unwrap();
+    assert_eq!(pieces.concat(), content[7..9]);
+    assert_eq!(reads.content_bytes_read(), SIZE, "a part of what is proven");
+
+    let body = fresh().open(&identity).await.unwrap();
+    let mut pieces = body.reader.pieces(0..SIZE);
+    let mut got = pieces.try_next().await.unwrap().unwrap().len() as u64;
+    fs::write(scope.join("large.bin"), vec![0; content.len()]).unwrap();
+    let fault = loop {
+        match pieces.try_next().await {
+            Ok(piece) => got += piece.unwrap().len() as u64,
+            Err(fault) => break fault,
+        }
+    };
+    assert_eq!((fault.code, got < SIZE), (Code::ArtifactChanged, true));
+    let refused = fresh().open(&identity).await.err();
+    assert_eq!(refused.map(|f| f.code), Some(Code::ArtifactChanged));
 }
 
 #[tokio::test]
