@@ -17,7 +17,7 @@ use threadline_files::{Root, Stamp, read_held_at};
 #[test]
 fn a_digest_is_given_only_of_what_was_seen() {
     let temp = tempfile::tempdir().unwrap();
-    let root = Root::open(temp.path().to_owned()).unwrap();
+    let root = Root::open(temp.path()).unwrap();
     let path = temp.path().join("f");
     let seen = || {
         fs::write(&path, "content").unwrap();
