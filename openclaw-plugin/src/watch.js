@@ -233,7 +233,8 @@ export class Watch {
       const place = resolve(folder, word);
       const changed = changedAt(place);
       if (changed === undefined || changed < at - LAG_MS) continue;
-      const theirs = this.#others(live).some((other) => [...other.written].some((path) => resolve(this.#workspace(other), path) === place));
+      const beside = this.#others(live).filter(({ verdict }) => !isTerminal(verdict.status) || (verdict.endedAt ?? at) >= at);
+      const theirs = beside.some((other) => [...other.written].some((path) => resolve(this.#workspace(other), path) === place));
       if (!theirs) add(live.touched, place);
     }
   }

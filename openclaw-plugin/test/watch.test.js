@@ -128,6 +128,11 @@ test("a file that a command names and that changed meanwhile", () => {
   writeFileSync(file("later.md"), "x");
   hear(watch, "b", { phase: "end" });
   assert.deepEqual(touched("b"), [file("later.md")]);
+
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30);
+  hear(watch, "c", { phase: "start" });
+  shell("c", "sort -o absolute.md absolute.md", () => writeFileSync(file("absolute.md"), "sorted"));
+  assert.deepEqual(touched("c"), [file("absolute.md")], "who wrote it first is gone");
 });
 
 test("old runs are forgotten, those under way never", () => {

@@ -24,6 +24,7 @@ use threadline_files::{
 use crate::{
     Error,
     clock::now_ns,
+    restore::{share_scope, share_session},
     window::{LAG_NS, Window},
 };
 
@@ -286,6 +287,21 @@ impl Book {
             Some(run) if run.began <= at => Ok(()),
             _ => self.add(Entry::Began { by: by.clone(), at }),
         }
+    }
+
+    /// When a run was prepared, if it was, and no other one has a folder of the same name.
+    pub(crate) fn prepared_at(&self, by: &Claimant) -> Option<i64> {
+        let run = self.runs.get(by)?;
+        let alone = |other: &Claimant| other == by || !share_scope(by, other);
+        self.runs.keys().all(alone).then_some(run.began)
+    }
+
+    /// Since when a run's session has a folder, if it has, and no other one's has the same name.
+    pub(crate) fn session_since(&self, by: &Claimant) -> Option<i64> {
+        let sharing = || self.runs.iter().filter(|(other, _)| share_session(by, other));
+        let alone = sharing().all(|(other, _)| other.session == by.session);
+        let since = sharing().map(|(_, run)| run.began).min();
+        since.filter(|_| alone)
     }
 
     /// A run has ended.

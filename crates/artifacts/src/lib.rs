@@ -46,6 +46,7 @@ mod read;
 mod receipt;
 mod reference;
 mod resolve;
+mod restore;
 mod retention;
 mod service;
 mod signer;

@@ -8,6 +8,9 @@ use threadline_files::{Reason, walk::Problem};
 /// How many omissions are named one by one. The rest is counted: a hostile tree must not be able
 /// to fill our memory with names.
 const NAMED: usize = 1_000;
+/// How many of those are that were there before the run and did not change: a folder that all runs
+/// share gathers more of them with every run, and they hide the others.
+const UNCHANGED_NAMED: u64 = 20;
 
 /// What was seen and not taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,13 +50,22 @@ impl Omissions {
         }
         let room = NAMED.saturating_sub(self.named.len());
         self.named.extend(scope.named.into_iter().take(room));
-        self.named.sort_unstable();
+        self.order();
         self
     }
 
+    /// What somebody may miss comes first, what the run had nothing to do with last.
+    pub(crate) fn order(&mut self) {
+        let last = |o: &Omitted| o.reason == OmitReason::ChangedOutsideRun;
+        self.named
+            .sort_unstable_by(|a, b| (last(a), a).cmp(&(last(b), b)));
+    }
+
     pub(crate) fn add(&mut self, path: impl Into<String>, reason: OmitReason) {
-        *self.counts.entry(reason).or_default() += 1;
-        if self.named.len() < NAMED {
+        let count = self.counts.entry(reason).or_default();
+        *count += 1;
+        let enough = reason == OmitReason::ChangedOutsideRun && *count > UNCHANGED_NAMED;
+        if self.named.len() < NAMED && !enough {
             self.named.push(Omitted {
                 path: path.into(),
                 reason,

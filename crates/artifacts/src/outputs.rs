@@ -29,8 +29,8 @@ use crate::{
 pub(crate) const SNAPSHOT: &str = "artifacts";
 /// How many files one call copies, unless it says otherwise.
 pub(crate) const MAX_COPIES: usize = 1_000;
-/// Marks a scope that was filled from expected folders, so that a repeat after a kill goes on with
-/// it although the scope is no longer empty.
+/// Marks a scope that the run left empty and that was filled with copies, so that what lies in other
+/// folders still comes although the scope is no longer empty.
 const FALLBACK: &str = "fallback";
 
 /// A folder that tools of the gateway write to, for all runs alike.
@@ -180,7 +180,8 @@ impl Workspace {
         book.sync()?;
         drop(book);
 
-        if claimed.iter().any(|(wanted, _)| wanted.fallback) {
+        // What is put there now is not the run's own doing, and must not keep the rest out.
+        if fallback && !claimed.is_empty() {
             mark_fallback(&notes)?;
         }
         let (shown, items): (Vec<String>, Vec<Item<'_>>) = claimed
@@ -202,7 +203,7 @@ impl Workspace {
         for ((shown, item), outcome) in shown.into_iter().zip(items).zip(outcomes) {
             gathered.collected.add(shown, item.to, outcome);
         }
-        gathered.collected.omitted.named.sort();
+        gathered.collected.omitted.order();
         gathered
             .collected
             .copied

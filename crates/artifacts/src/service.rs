@@ -16,12 +16,14 @@ mod warn;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use threadline_contract::{
-    ArtifactScope, Fault, RunId, SessionKey,
+    ArtifactScope, Fault, OmitReason, RunId, SessionKey,
     plugin::{Place, Whose, WorkspaceSource},
 };
 
 use crate::{
-    Error, KeyRing, Ledger, OutputRoot, ScopeStyle, Workspace, WorkspaceSources, clock::now_ns,
+    Error, KeyRing, Ledger, OutputRoot, ScopeStyle, Workspace, WorkspaceSources,
+    clock::now_ns,
+    outputs::{Gathered, Outputs},
     verified::Verified,
 };
 
@@ -94,6 +96,7 @@ impl Service {
             ArtifactScope::check_to_read(scope, &session, &run)?;
         }
         let (workspace, source, warnings) = self.locate(whose)?;
+        workspace.restore(&session, &run, &self.settings.ledger)?;
         Ok(Request {
             session,
             run,
@@ -101,6 +104,25 @@ impl Service {
             source,
             warnings,
         })
+    }
+
+    /// Brings into the run's scope what it left elsewhere. A scope that somebody took away is made
+    /// again for it, and named: what lay in it cannot be delivered any more.
+    fn gather(&self, request: &Request, outputs: &Outputs<'_>) -> Result<Gathered, Error> {
+        let (session, run) = (&request.session, &request.run);
+        let workspace = &request.workspace;
+        let ledger = &self.settings.ledger;
+        let Some(prepared_ns) = workspace.gone(session, run, ledger)? else {
+            return workspace.gather(session, run, ledger, outputs);
+        };
+        workspace.remake(session, run, prepared_ns)?;
+        let mut gathered = workspace.gather(session, run, ledger, outputs)?;
+        let scope = ArtifactScope::of(session, run)?;
+        gathered
+            .collected
+            .omitted
+            .add(format!("{scope}/"), OmitReason::Vanished);
+        Ok(gathered)
     }
 
     fn keys(&self) -> KeyRing {

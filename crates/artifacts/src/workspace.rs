@@ -45,6 +45,22 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
+    /// The stamp of a session's folder.
+    pub(crate) fn session(session: &SessionKey) -> Self {
+        Self {
+            session_key: session.clone(),
+            run_id: None,
+        }
+    }
+
+    /// The stamp of a run's scope.
+    pub(crate) fn scope(session: &SessionKey, run: &RunId) -> Self {
+        Self {
+            session_key: session.clone(),
+            run_id: Some(run.clone()),
+        }
+    }
+
     /// Whose scope a folder is; `None` if it has no stamp.
     pub(crate) fn of_scope(dir: &Root, shown: &str) -> Result<Option<Self>, Error> {
         owner_of(dir, "scope.json", shown)
@@ -125,11 +141,12 @@ impl Workspace {
         }
         let folder = session_folder(session);
         let session_dir = self.folder(&folder)?;
-        let owner = Owner {
-            session_key: session.clone(),
-            run_id: None,
-        };
-        claim(&session_dir, "session.json", &owner, &folder)?;
+        claim(
+            &session_dir,
+            "session.json",
+            &Owner::session(session),
+            &folder,
+        )?;
 
         // Its tombstone keeps the name: what was removed does not come back, and no other run gets it.
         if self.is_removed(session, run)? {
@@ -138,10 +155,7 @@ impl Workspace {
             });
         }
         let scope_dir = self.folder(scope.as_str())?;
-        let owner = Owner {
-            run_id: Some(run.clone()),
-            ..owner
-        };
+        let owner = Owner::scope(session, run);
         if owner_of(&scope_dir, "scope.json", scope.as_str())?.is_none() {
             // Files without an owner: somebody wrote here before this run was known. They are not
             // its output, and must not become so.
@@ -173,10 +187,7 @@ impl Workspace {
     /// session that would get the same folder it fails closed with [`Error::Conflict`].
     pub fn reserve(&self, session: &SessionKey) -> Result<(), Error> {
         let folder = session_folder(session);
-        let owner = Owner {
-            session_key: session.clone(),
-            run_id: None,
-        };
+        let owner = Owner::session(session);
         claim(&self.folder(&folder)?, "session.json", &owner, &folder)
     }
 
@@ -218,14 +229,10 @@ impl Workspace {
             Err(e) if e.reason() == Reason::NotFound => return Ok((scope, None)),
             Err(e) => return Err(Error::folder(e, scope.as_str())),
         };
-        let wanted = Owner {
-            session_key: session.clone(),
-            run_id: Some(run.clone()),
-        };
         match owner_of(&dir, "scope.json", scope.as_str())? {
             None => Ok((scope, None)),
             // A removal that was interrupted may have left all of it; it is gone all the same.
-            Some(owner) if owner == wanted => {
+            Some(owner) if owner == Owner::scope(session, run) => {
                 let removed = self.is_removed(session, run)?;
                 Ok((scope, (!removed).then_some(dir)))
             }
@@ -336,7 +343,7 @@ fn claim(folder: &Root, name: &str, owner: &Owner, shown: &str) -> Result<(), Er
 }
 
 /// Who owns a folder. A stamp that cannot be read is nobody's: fail closed.
-fn owner_of(folder: &Root, name: &str, shown: &str) -> Result<Option<Owner>, Error> {
+pub(crate) fn owner_of(folder: &Root, name: &str, shown: &str) -> Result<Option<Owner>, Error> {
     match folder.read_limited(format!("{NOTES}/{name}"), STAMP_BYTES) {
         Ok(bytes) => match serde_json::from_slice(&bytes) {
             Ok(owner) => Ok(Some(owner)),

@@ -125,8 +125,8 @@ fn what_the_run_is_known_to_have_written_in_the_workspace_comes_home() {
     assert_eq!(
         omitted(&result),
         [
+            ("tasks/other/r/theirs.md", "outside_scope"),
             ("older.md", "changed_outside_run"),
-            ("tasks/other/r/theirs.md", "outside_scope")
         ]
     );
     // The agent itself left nothing in the scope, so the expected folders still count.

@@ -63,7 +63,7 @@ fn an_answer_does_not_grow_without_bound() {
         put(
             &host.scope(),
             &format!("f{i}.bin"),
-            vec![i; 8 * 1024 * 1024],
+            vec![i; 4 * 1024 * 1024 - 2 * 1024],
         );
     }
     let result = host
@@ -77,6 +77,8 @@ fn an_answer_does_not_grow_without_bound() {
         (left.len(), &left[0]["notInlined"]),
         (1, &json!("answer_full"))
     );
+    let frame = serde_json::to_string(&result).unwrap().len();
+    assert!(frame < 25 * 1024 * 1024, "{frame}");
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn p52_a_scope_that_was_never_prepared() {
     assert_eq!(
         texts(&result["warnings"]),
         [format!(
-            "`{SCOPE}` was never prepared, so it has nothing to deliver."
+            "`{SCOPE}` is not there, so it has nothing to deliver: it was never prepared, or somebody moved or removed it."
         )]
     );
     assert!(!host.scope().exists(), "looking makes nothing");

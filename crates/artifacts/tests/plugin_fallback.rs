@@ -65,8 +65,8 @@ fn p61_p64_named_files_of_expected_folders_are_delivered_and_can_be_read() {
         assert_eq!(
             omitted(&result),
             [
+                ("scratch.txt", "outside_scope"),
                 ("reports/old.md", "changed_outside_run"),
-                ("scratch.txt", "outside_scope")
             ]
         );
         assert_eq!(
@@ -146,6 +146,56 @@ fn p62_a_scope_with_files_is_not_filled_up() {
         .export(expected(json!({"writtenFiles": ["reports/final.md"]})))
         .unwrap();
     assert_eq!(paths(&result), ["reports/final.md", "reports/scoped.md"]);
+}
+
+/// What is brought from an output folder is not what the run put into its scope itself.
+#[test]
+fn files_of_output_folders_do_not_keep_those_of_expected_folders_out() {
+    let host = written();
+    put(&host.tmp(), "shot.png", "x");
+    let collected = host.collect(turn(json!({}))).unwrap();
+    assert_eq!(
+        texts(&collected["copiedFiles"]),
+        ["artifacts/tmp-openclaw/shot.png"]
+    );
+    for _ in 0..2 {
+        assert_eq!(
+            paths(&host.export(expected(json!({}))).unwrap()),
+            [
+                "artifacts/tmp-openclaw/shot.png",
+                "assets/images/cover.png",
+                "reports/final.md"
+            ]
+        );
+    }
+}
+
+/// A folder that all runs share grows with every run.
+#[test]
+fn what_the_run_had_nothing_to_do_with_comes_last_and_is_not_all_named() {
+    let host = Host::new();
+    for i in 0..50 {
+        put(&host.ws(), &format!("reports/old-{i:02}.md"), "x");
+    }
+    moment();
+    host.prepare(run_params("turn-1")).unwrap();
+    put(&host.ws(), "reports/z.md", "x");
+    let result = host
+        .export(expected(json!({"overlapped": true})))
+        .unwrap();
+    let told = omitted(&result);
+    assert_eq!(
+        (told[0], told[1], told.len()),
+        (
+            ("reports/z.md", "ambiguous_owner"),
+            ("reports/old-00.md", "changed_outside_run"),
+            21
+        )
+    );
+    assert_eq!(
+        result["omitted"]["byReason"],
+        json!({"ambiguous_owner": 1, "changed_outside_run": 50})
+    );
 }
 
 #[test]

@@ -283,9 +283,19 @@ fn p94_a_large_file_is_read_in_parts() {
         (&json!(sha(&big)), &json!(false))
     );
     assert_eq!(texts(&read["warnings"]).len(), 1);
-    // An older caller that allows for all of it gets it.
+    // No more than a frame of the gateway can carry, however much a caller allows.
     let all = json!({"artifactRef": reference, "maxInlineBytes": 64 * 1024 * 1024});
-    assert!(content(&host.read(turn(all)).unwrap()) == big);
+    let read = host.read(turn(all)).unwrap();
+    assert_eq!(read["artifacts"][0].get("content"), None);
+    assert_eq!(texts(&read["warnings"]).len(), 1);
+}
+
+#[test]
+fn an_older_caller_that_allows_for_it_gets_as_much_as_a_frame_carries() {
+    let most = vec![7; 16 * 1024 * 1024];
+    let (host, reference) = host_with("most.bin", &most);
+    let all = json!({"artifactRef": reference, "maxInlineBytes": 64 * 1024 * 1024});
+    assert!(content(&host.read(turn(all)).unwrap()) == most);
 }
 
 #[test]

@@ -110,6 +110,16 @@ test("who may only read cannot make others' files a run's", { skip }, async () =
   reader.close();
 });
 
+test("a run that tidies up its own folder loses nothing by it", { skip }, async () => {
+  for (const tidies of ["rm -rf .xworkmate", "echo {} > .xworkmate/scope.json"]) {
+    const thread = new Thread(client);
+    const { runId } = await thread.run((prepared) => `[[shell cd ${prepared.relativeArtifactDirectory} && echo y > report.txt && ${tidies}]][[say ok]]`);
+    await thread.collect(runId);
+    assert.deepEqual(names(await thread.get(runId)), ["report.txt"], tidies);
+    await thread.prepare();
+  }
+});
+
 test("the workspace of another agent", { skip }, async () => {
   const thread = new Thread(client, { agent: "other" });
   const { runId, remoteWorkingDirectory, workspaceSource } = await thread.run((prepared) => `[[write ${prepared.artifactDirectory}/mine.txt = x]][[say ok]]`);

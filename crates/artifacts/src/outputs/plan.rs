@@ -29,8 +29,6 @@ pub(super) struct Wanted<'a> {
     pub stamp: Stamp,
     /// Whether the runtime names it.
     pub named: bool,
-    /// Whether it comes from the workspace into a scope that had nothing of its own.
-    pub fallback: bool,
 }
 
 /// What may be the run's, in the order of where it goes, each file once.
@@ -60,7 +58,7 @@ pub(super) fn wanted<'a>(
     }
     for path in named.in_workspace {
         let to = path.clone();
-        planner.rest(&places.workspace, path.clone(), to, path, fallback);
+        planner.rest(&places.workspace, path.clone(), to, path);
     }
     Ok(planner.wanted.into_values().collect())
 }
@@ -178,14 +176,14 @@ impl<'a> Planner<'a, '_> {
                 continue;
             }
             let told = shown(&path);
-            self.rest(&root.root, path, format!("{SNAPSHOT}/{told}"), told, false);
+            self.rest(&root.root, path, format!("{SNAPSHOT}/{told}"), told);
         }
     }
 
     fn take_from_root(&mut self, root: &'a OpenRoot, path: String, stamp: Stamp, named: bool) {
         let to = format!("{SNAPSHOT}/{}/{path}", root.name);
         let shown = format!("{}/{path}", root.name);
-        self.take(&root.root, path, to, shown, stamp, named, false);
+        self.take(&root.root, path, to, shown, stamp, named);
     }
 
     /// Looks through a folder of the workspace. Files that nobody names count only in the fallback.
@@ -232,7 +230,6 @@ impl<'a> Planner<'a, '_> {
                         full,
                         stamp,
                         is_named,
-                        fallback,
                     );
                 }
             }
@@ -245,10 +242,6 @@ impl<'a> Planner<'a, '_> {
         Ok(())
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one file, put together here alone"
-    )]
     fn take(
         &mut self,
         source: &'a Root,
@@ -257,7 +250,6 @@ impl<'a> Planner<'a, '_> {
         shown: String,
         stamp: Stamp,
         named: bool,
-        fallback: bool,
     ) {
         match ArtifactPath::new(to.clone()) {
             Ok(path) => {
@@ -268,7 +260,6 @@ impl<'a> Planner<'a, '_> {
                     shown,
                     stamp,
                     named,
-                    fallback,
                 };
                 self.wanted.entry(to).or_insert(wanted);
             }
@@ -277,14 +268,14 @@ impl<'a> Planner<'a, '_> {
     }
 
     /// A named file that no walk came upon: in a folder that is not entered, or beyond the limit.
-    fn rest(&mut self, source: &'a Root, from: String, to: String, shown: String, fallback: bool) {
+    fn rest(&mut self, source: &'a Root, from: String, to: String, shown: String) {
         match source.stat(&from) {
             Ok(stat) => match stat.kind {
                 FileKind::File if !exports_file(&from) => self.omit(shown, OmitReason::Skipped),
                 FileKind::File if !self.window.holds(&stat.stamp) => {
                     self.omit(shown, OmitReason::ChangedOutsideRun);
                 }
-                FileKind::File => self.take(source, from, to, shown, stat.stamp, true, fallback),
+                FileKind::File => self.take(source, from, to, shown, stat.stamp, true),
                 FileKind::Symlink => self.omit(shown, OmitReason::Symlink),
                 FileKind::Special => self.omit(shown, OmitReason::SpecialFile),
                 // A folder is not a file that was written.

@@ -29,9 +29,7 @@ impl Service {
             testimony: &testimony,
             max_files: positive(params.max_files).unwrap_or(MAX_COPIES),
         };
-        let gathered = request
-            .workspace
-            .gather(session, run, &self.settings.ledger, &outputs)?;
+        let gathered = self.gather(&request, &outputs)?;
         let place = request.place(ArtifactScope::of(session, run)?);
         let mut warnings = request.warnings;
         warnings.extend(gathered.warnings);

@@ -136,9 +136,7 @@ impl Service {
             testimony: &testimony(&params.proof),
             max_files: MAX_COPIES,
         };
-        let (session, run) = (&request.session, &request.run);
-        let workspace = &request.workspace;
-        match workspace.gather(session, run, &self.settings.ledger, &outputs) {
+        match self.gather(request, &outputs) {
             // The list says so.
             Err(Error::NotPrepared { .. }) => Ok(Gathered::default()),
             done => done,
@@ -187,7 +185,7 @@ fn say(
     let missing = export.empty_reason == Some(EmptyReason::ScopeMissing);
     if missing {
         warnings.push(format!(
-            "`{scope}` was never prepared, so it has nothing to deliver."
+            "`{scope}` is not there, so it has nothing to deliver: it was never prepared, or somebody moved or removed it."
         ));
     }
     let (session, run) = (&request.session, &request.run);

@@ -9,9 +9,11 @@ use threadline_files::Root;
 
 use crate::omissions::of_reason;
 
-/// How much content one answer carries at most, whatever a caller asks for: it is held in memory,
-/// several times over, on both sides.
-const ANSWER_BYTES: u64 = 32 * 1024 * 1024;
+/// How much content one answer carries at most, whatever a caller asks for. A frame of the gateway
+/// holds 25 MiB, and content takes a third more in it than it has bytes.
+pub(super) const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+/// What the rest of the answer takes for each file that it lists.
+const LISTED_BYTES: u64 = 1024;
 
 /// What an answer has of a file's content.
 pub(super) enum Content {
@@ -26,7 +28,8 @@ pub(super) fn contents(
     artifacts: &[Artifact],
     max_inline_bytes: u64,
 ) -> Vec<Result<Content, OmitReason>> {
-    let mut left = ANSWER_BYTES;
+    let listed = LISTED_BYTES.saturating_mul(artifacts.len() as u64);
+    let mut left = ANSWER_BYTES.saturating_sub(listed);
     let plan: Vec<(&Artifact, Option<NotInlined>)> = artifacts
         .iter()
         .map(|artifact| {

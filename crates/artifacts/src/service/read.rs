@@ -5,16 +5,12 @@ use threadline_contract::{
     plugin::{NotInlined, ReadParams, ReadResult},
 };
 
-use super::{Request, Service, export::flat, now};
+use super::{Request, Service, export::flat, inline::ANSWER_BYTES, now};
 use crate::{
     ArtifactIdentity, Error, LINK_SECONDS, MAX_CHUNK, Reader,
     peer::{self, PeerRefError},
     reference::whole,
 };
-
-/// The most that is given without a range, however much a caller allows. Whoever wants more reads
-/// ranges, of a file of any size.
-const WHOLE_BYTES: u64 = 64 * 1024 * 1024;
 
 impl Service {
     /// Reads a file by its reference, or by its path in a scope that the request names. With a
@@ -137,7 +133,7 @@ fn part(params: &ReadParams, reader: &Reader) -> Result<Part, Error> {
         });
     }
     let most = params.max_inline_bytes.and_then(|n| u64::try_from(n).ok());
-    if size > most.unwrap_or(MAX_CHUNK).min(WHOLE_BYTES) {
+    if size > most.unwrap_or(MAX_CHUNK).min(ANSWER_BYTES) {
         return Ok(Part {
             offset: 0,
             bytes: None,
