@@ -8,7 +8,7 @@ use threadline_contract::{
     plugin::{COLLECT, CollectParams, ExportParams, GATHER, LIST, OmittedSet, Proof},
 };
 
-use super::{Files, Flat, LARGE, foreign, own_scope, whose};
+use super::{Files, Flat, LARGE, foreign, left, own_scope, whose};
 use crate::{
     End, EndStatus, Manifest, TurnPlan,
     openclaw::{
@@ -124,8 +124,8 @@ impl Files {
             }
             false => self.in_steps(&conn, plan, end, note, params).await?,
         };
-        let mut omitted = named(left);
-        omitted.extend(listed.omitted);
+        let all = named(left).into_iter().chain(listed.omitted);
+        let mut omitted = left::told(all, end, plan);
         let mut manifest = Manifest {
             artifacts: listed.artifacts,
             empty_reason: listed.empty_reason,

@@ -5,6 +5,7 @@
 //! lie are not named to it.
 
 mod collect;
+mod left;
 mod prepare;
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
