@@ -15,6 +15,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use threadline_contract::{Code, Fault};
+use threadline_files::complain;
 
 use crate::{
     args::{Cli, Command},
@@ -144,8 +145,8 @@ fn gave_up(fault: &Fault) -> ExitCode {
         return owner::OUTRUN.into();
     }
     match serde_json::to_string(fault) {
-        Ok(text) => eprintln!("fault: {text}"),
-        Err(_) => eprintln!("{fault}"),
+        Ok(text) => complain!("fault: {text}"),
+        Err(_) => complain!("{fault}"),
     }
     Exit::of_code(fault.code).into()
 }

@@ -10,6 +10,7 @@
 //! - [`atomic`] reads and writes our own files, whose paths nobody else chooses.
 //! - [`Journal`] is an append-only record that survives a kill at any instruction.
 //! - [`Lock`] gives a folder one owner.
+//! - [`complain!`] writes a line to standard error, and lets go of it on a full disk.
 //!
 //! **Invariant**: a check is made on the open descriptor that is then used, never on a name.
 
@@ -40,6 +41,19 @@ pub use stamp::{FileKind, Stamp, Stat};
 /// The number of the user that this process acts as.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// Writes a line to standard error, as `eprintln!` does, for processes that live on: their standard error is a
+/// file as a rule, which may lie on a full disk, and nothing may break because its complaint cannot be written.
+#[macro_export]
+macro_rules! complain {
+    ($($what:tt)*) => {{
+        use ::std::io::Write as _;
+        let mut line = ::std::format!($($what)*);
+        line.push('\n');
+        // Nobody is left who could be told.
+        let _ = ::std::io::stderr().write_all(line.as_bytes());
+    }};
 }
 
 /// When a write must have reached the disk.

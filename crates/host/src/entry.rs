@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Frame, NotAFrame};
+use crate::{Frame, Kind, NotAFrame};
 
 /// One thing that happened, numbered from 1 without gaps for as long as the host lives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ pub struct Stray {
     pub bytes: u64,
     /// How it begins; what is not UTF-8 in it is replaced.
     pub head: String,
+    /// What it was meant to be, as far as can be told: nothing where it is no message at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meant: Option<Kind>,
 }
 
 /// Why a line is not a frame.
@@ -101,4 +104,8 @@ pub enum EndCause {
     Abandoned,
     /// The journal could not be written any more.
     JournalFailed,
+    /// The host itself broke.
+    Broken,
+    /// It closed its output, so that nothing could come from it any more.
+    Mute,
 }

@@ -7,23 +7,25 @@ use std::{
     process::{Command, ExitCode},
 };
 
+use threadline_files::complain;
+
 /// What a shell answers when a program cannot be run.
 const CANNOT_RUN: u8 = 127;
 
 /// Becomes the agent: in a process group and session of its own, and killed with its host.
 pub(crate) fn run(host: u32, command: &[OsString]) -> ExitCode {
     let Some((program, args)) = command.split_first() else {
-        eprintln!("No program was named.");
+        complain!("No program was named.");
         return CANNOT_RUN.into();
     };
     // It fails only for who leads a group already, and that is what it is for.
     let _ = rustix::process::setsid();
     if let Err(e) = die_with(host) {
-        eprintln!("The agent cannot be tied to its host: {e}.");
+        complain!("The agent cannot be tied to its host: {e}.");
         return CANNOT_RUN.into();
     }
     let failed = Command::new(program).args(args).exec();
-    eprintln!("{} cannot be run: {failed}.", program.display());
+    complain!("{} cannot be run: {failed}.", program.display());
     CANNOT_RUN.into()
 }
 

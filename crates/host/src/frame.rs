@@ -5,10 +5,13 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::value::RawValue;
 
+use crate::mend::{mend, top};
+
 /// The longest frame that is taken from either side.
 pub const LONGEST_FRAME: usize = 48 * 1024 * 1024;
 
-/// One JSON-RPC message. Its text is that of its author: nothing is sorted, rounded or dropped.
+/// One JSON-RPC message. Its text is that of its author: nothing is sorted, rounded or dropped. Only what
+/// no reader would take is mended ([`mend`](crate::mend)).
 #[derive(Clone)]
 pub struct Frame(Box<RawValue>);
 
@@ -27,7 +30,8 @@ pub enum NotAFrame {
 }
 
 /// What a frame is for the two that talk.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Somebody waits for an answer.
     Request {
@@ -50,8 +54,10 @@ pub enum Kind {
     Other,
 }
 
-/// What ties an answer to its request. A number and a text of the same digits are different ids.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// What ties an answer to its request. A number and a text of the same digits are different ids; see
+/// [`number`](Self::number) for agents that do not know that.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Id {
     /// A number, as it was written.
     Number(String),
@@ -75,6 +81,13 @@ impl Frame {
 
     /// Reads a frame, and tells what it is.
     pub(crate) fn parse_kind(text: &[u8]) -> Result<(Self, Kind), NotAFrame> {
+        Self::strict(text).or_else(|why| match why {
+            NotAFrame::NotRpc => Err(why),
+            _ => Self::strict(mend(text).as_bytes()).map_err(|_| why),
+        })
+    }
+
+    fn strict(text: &[u8]) -> Result<(Self, Kind), NotAFrame> {
         let text = std::str::from_utf8(text).map_err(|_| NotAFrame::NotUtf8)?;
         let raw: &RawValue = serde_json::from_str(text).map_err(|_| NotAFrame::NotJson)?;
         if !raw.get().starts_with('{') {
@@ -118,7 +131,37 @@ impl Peek<'_> {
     }
 }
 
+/// What a line that is not a frame was meant to be, as far as its beginning tells.
+pub(crate) fn meant(text: &[u8]) -> Option<Kind> {
+    let text = mend(text);
+    let text = text.trim_start();
+    if !text.starts_with('{') {
+        return None;
+    }
+    let peek = Peek {
+        id: top(text, "id").and_then(|raw| serde_json::from_str(raw).ok()),
+        method: top(text, "method").and_then(|raw| serde_json::from_str(raw).ok()),
+    };
+    Some(peek.kind())
+}
+
 impl Id {
+    /// The whole number that it means. Some agents answer a number as a text of its digits, or as a fraction.
+    pub fn number(&self) -> Option<u64> {
+        let (Self::Number(digits) | Self::Text(digits)) = self;
+        let whole = digits.trim_end_matches('0').strip_suffix('.');
+        let whole = whole.filter(|_| matches!(self, Self::Number(_)));
+        whole.unwrap_or(digits).parse().ok()
+    }
+
+    /// As it is written in a frame.
+    pub fn json(&self) -> String {
+        match self {
+            Self::Number(number) => number.clone(),
+            Self::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+        }
+    }
+
     fn of(raw: &str) -> Option<Self> {
         match raw.as_bytes().first()? {
             b'"' => serde_json::from_str(raw).ok().map(Self::Text),

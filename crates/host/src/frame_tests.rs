@@ -81,3 +81,55 @@ fn takes_any_depth() {
     );
     assert_eq!(kind(&deep), Kind::Notification { method: "a".into() });
 }
+
+#[test]
+fn mends_what_no_reader_would_take() {
+    let of = |text: &[u8]| Frame::parse(text).unwrap().text().to_owned();
+    assert_eq!(
+        of(b"{\"id\":1,\"result\":\"\xff\"}"),
+        "{\"id\":1,\"result\":\"\u{fffd}\"}"
+    );
+    assert_eq!(
+        of(b"{\"id\":1,\"result\":NaN}"),
+        "{\"id\":1,\"result\":null}"
+    );
+}
+
+#[test]
+fn tells_what_a_broken_line_was_meant_to_be() {
+    let request = Kind::Request {
+        id: Id::Text("a".into()),
+        method: "m".into(),
+    };
+    assert_eq!(
+        meant(br#" {"id":"a","method":"m","params":{"x""#),
+        Some(request)
+    );
+    let response = Kind::Response {
+        id: Id::Number("12".into()),
+    };
+    assert_eq!(meant(br#"{"result":{"id":1,},"id":12,}"#), Some(response));
+    assert_eq!(meant(br#"{"params":["#), Some(Kind::Other));
+    assert_eq!(meant(b"[INFO] {\"id\":1}"), None);
+}
+
+#[test]
+fn an_id_means_a_number_however_it_is_written() {
+    let number = |id: &str| Id::of(id).unwrap().number();
+    assert_eq!(
+        [
+            "12", "12.0", "120", "\"12\"", "1.5", "\"1.0\"", "\"a\"", "-1"
+        ]
+        .map(number),
+        [
+            Some(12),
+            Some(12),
+            Some(120),
+            Some(12),
+            None,
+            None,
+            None,
+            None
+        ]
+    );
+}

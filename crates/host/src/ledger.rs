@@ -116,7 +116,7 @@ impl Ledger {
         self.wrote(size);
         match kind {
             Kind::Request { id, .. } => self.theirs.opened(id),
-            Kind::Response { id } => self.ours.closed(id),
+            Kind::Response { id } => self.ours.answered(id),
             Kind::Notification { .. } | Kind::Other => {}
         }
     }
@@ -126,7 +126,7 @@ impl Ledger {
         let no = self.wrote(size);
         match kind {
             Kind::Request { id, .. } => self.ours.opened(id),
-            Kind::Response { id } => self.theirs.closed(id),
+            Kind::Response { id } => _ = self.theirs.closed(id),
             Kind::Notification { .. } | Kind::Other => {}
         }
         self.keys.insert(key.to_owned(), (no, digest(frame)));
@@ -230,8 +230,17 @@ impl Open {
         }
     }
 
-    fn closed(&mut self, id: &Id) {
-        self.ids.remove(id);
+    fn closed(&mut self, id: &Id) -> bool {
+        self.ids.remove(id)
+    }
+
+    /// By an agent, which may write the number that it was given in another way.
+    fn answered(&mut self, id: &Id) {
+        if !self.closed(id)
+            && let Some(number) = id.number()
+        {
+            self.closed(&Id::Number(number.to_string()));
+        }
     }
 
     fn has(&self, id: &Id) -> bool {

@@ -169,6 +169,18 @@ fn acknowledging_what_is_not_there_changes_nothing() {
     assert_eq!(ledger.acked(), 1);
 }
 
+#[test]
+fn an_answer_counts_however_the_agent_writes_its_number() {
+    for id in ["12", "12.0", "\"12\""] {
+        let mut ledger = Ledger::new(LEAD);
+        let prompt = frame(r#"{"id":12,"method":"session/prompt"}"#);
+        sent(&mut ledger, "k", &prompt, 1);
+        assert_eq!(ledger.open_turns(), 1);
+        said(&mut ledger, &format!(r#"{{"id":{id},"result":{{}}}}"#), 1);
+        assert_eq!(ledger.open_turns(), 0, "{id}");
+    }
+}
+
 proptest! {
     /// The lead is always the sum of what is not acknowledged, in whatever order things happen.
     #[test]

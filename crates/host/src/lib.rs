@@ -18,6 +18,12 @@
 //! that is handed in twice reaches the agent once. When a host ends, in whatever way but SIGKILL, nothing
 //! that its agent started is left; after SIGKILL the agent is gone, and sweeping finds the rest.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nothing can be written: `complain!` does not"
+)]
+
 mod client;
 mod entry;
 mod error;
@@ -26,6 +32,7 @@ mod frame;
 mod host;
 mod ledger;
 mod lines;
+mod mend;
 mod place;
 mod procs;
 mod segments;
@@ -37,6 +44,7 @@ pub use entry::{EndCause, Ended, Entry, Stray, StrayReason, What};
 pub use error::{HostError, StartCode};
 pub use frame::{Frame, Id, Kind, LONGEST_FRAME, NotAFrame};
 pub use host::main;
+pub use mend::mend;
 pub use place::State;
 pub use procs::ProcessId;
 pub use spec::{ALLOWED, Spec, allowed};

@@ -4,6 +4,7 @@ use std::{process::Stdio, sync::Arc};
 
 use serde_json::json;
 use threadline_contract::{Code, Fault};
+use threadline_files::complain;
 use tokio::net::TcpListener;
 
 use super::Context;
@@ -101,7 +102,7 @@ pub(super) async fn serve(context: &Context, args: Serve) -> Result<Exit, Fault>
 pub(super) async fn background(context: &Context) -> Result<Exit, Fault> {
     // A session of its own: closing the terminal, or Ctrl-C in it, is not for this process.
     if let Err(e) = rustix::process::setsid() {
-        eprintln!("No session of its own: {e}");
+        complain!("No session of its own: {e}");
     }
     // Nobody shall be kept from removing the folder that a task happened to be started in.
     let _ = std::env::set_current_dir("/");
@@ -178,7 +179,7 @@ async fn take_over(
         false => Some(owner::bind(server, mode).await?),
     };
     if !context.json {
-        eprintln!(
+        complain!(
             "{}",
             context.err.dim(&format!(
                 "Taking over from the background process ({}).",

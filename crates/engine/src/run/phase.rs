@@ -85,7 +85,8 @@ pub(crate) fn verdict(end: &End, cancel_requested: bool, missing: &[Missing]) ->
         EndStatus::Completed if missing.is_empty() => Verdict {
             status: RunStatus::Completed,
             code: None,
-            message: None,
+            // What is missing from it all the same.
+            message: end.message.clone(),
         },
         EndStatus::Completed => {
             let list: Vec<&str> = missing

@@ -147,6 +147,7 @@ pub(super) async fn listen(shared: Rc<Shared>, mut output: pipe::Receiver) {
     if let Some(line) = lines.finish() {
         shared.heard(line).await;
     }
+    shared.mute.notify_one();
 }
 
 /// Hands over what there is for the agent.

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use rustix::process::Signal;
-use threadline_files::Root;
+use threadline_files::{Root, complain};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Signals, Tasks, start::Host};
@@ -37,7 +37,7 @@ impl Host {
         self.shared.drain();
         let deadline = Instant::now() + LAST_WORDS;
         if timeout_at(deadline, tasks.output).await.is_err() {
-            eprintln!("Somebody still holds the agent's output open");
+            complain!("Somebody still holds the agent's output open");
         }
         let _ = timeout_at(deadline, tasks.errors).await;
         let ended = Ended {
@@ -60,7 +60,7 @@ impl Host {
         if let Err(e) = &written
             && cause != EndCause::Abandoned
         {
-            eprintln!("How the host ended could not be written: {e}");
+            complain!("How the host ended could not be written: {e}");
         }
         // Only names; whoever comes next does without them.
         let _ = Root::open(self.place.folder()).and_then(|root| root.remove_file("socket"));

@@ -15,16 +15,20 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use threadline_files::complain;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     task::{JoinHandle, LocalSet, spawn_local},
 };
 
-use self::start::Host;
+use self::{shared::Shared, start::Host};
 use crate::{EndCause, StartCode, exec, place::Place};
 
 /// How often a host looks after itself, at most and at least.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+
+/// How long an agent that has closed its output may take to end, as one that ends does.
+const TO_END: Duration = Duration::from_secs(1);
 
 /// What a host says on its standard output, once.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,7 +54,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("This command is part of Threadline itself: the bridge starts it for each agent.");
+    complain!("This command is part of Threadline itself: the bridge starts it for each agent.");
     ExitCode::from(2)
 }
 
@@ -130,10 +134,11 @@ impl Host {
         let Some(pipes) = pipes else {
             return ExitCode::FAILURE;
         };
-        let output = spawn_local(agent::listen(Rc::clone(&shared), pipes.output));
-        let input = spawn_local(agent::speak(Rc::clone(&shared), pipes.input));
-        let errors = spawn_local(agent::keep_errors(Rc::clone(&shared), pipes.errors));
-        let doors = spawn_local(serve::accept(Rc::clone(&shared), self.listener.take()));
+        let clone = || Rc::clone(&shared);
+        let output = whole(&shared, agent::listen(clone(), pipes.output));
+        let input = whole(&shared, agent::speak(clone(), pipes.input));
+        let errors = whole(&shared, agent::keep_errors(clone(), pipes.errors));
+        let doors = whole(&shared, serve::accept(clone(), self.listener.take()));
         let cause = self.wait(&mut signals).await;
         self.end(
             cause,
@@ -153,6 +158,12 @@ impl Host {
         let (least, most) = LOOK_AGAIN;
         let mut look = tokio::time::interval((self.idle / 4).clamp(least, most));
         let mut asked = self.shared.end.subscribe();
+        let shared = Rc::clone(&self.shared);
+        let mute = async move {
+            shared.mute.notified().await;
+            tokio::time::sleep(TO_END).await;
+        };
+        tokio::pin!(mute);
         loop {
             tokio::select! {
                 _ = signals.terminate.recv() => return EndCause::Terminated,
@@ -164,6 +175,7 @@ impl Host {
                         return EndCause::Exited;
                     }
                 }
+                () = &mut mute => return EndCause::Mute,
                 _ = look.tick() => {
                     if !self.place.lock().exists() {
                         return EndCause::Abandoned;
@@ -184,6 +196,23 @@ impl Host {
     }
 }
 
+/// Begins a task. One that breaks ends the host: half a host would keep its agent, and tell nothing of it.
+fn whole(shared: &Rc<Shared>, task: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
+    struct Broken(Rc<Shared>);
+    impl Drop for Broken {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                self.0.end(EndCause::Broken);
+            }
+        }
+    }
+    let broken = Broken(Rc::clone(shared));
+    spawn_local(async move {
+        let _broken = broken;
+        task.await;
+    })
+}
+
 /// What goes on beside the host's own waiting.
 struct Tasks {
     output: JoinHandle<()>,
@@ -191,3 +220,7 @@ struct Tasks {
     errors: JoinHandle<()>,
     doors: JoinHandle<()>,
 }
+
+#[cfg(test)]
+#[path = "whole_tests.rs"]
+mod tests;

@@ -2,14 +2,14 @@
 
 use std::{rc::Rc, time::Duration};
 
+use threadline_files::complain;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{UnixListener, UnixStream},
-    task::spawn_local,
     time::timeout,
 };
 
-use super::shared::Shared;
+use super::{shared::Shared, whole};
 use crate::{
     EndCause, HostError, Refusal, RefusalCode, VERSION,
     lines::{Line, Lines},
@@ -31,7 +31,7 @@ pub(super) async fn accept(shared: Rc<Shared>, listener: Option<UnixListener>) {
         match listener.accept().await {
             Ok((stream, _)) if Rc::strong_count(&doors) <= DOORS && is_ours(&stream) => {
                 let (shared, door) = (Rc::clone(&shared), Rc::clone(&doors));
-                spawn_local(async move {
+                whole(&Rc::clone(&shared), async move {
                     Connection::new(stream).serve(&shared).await;
                     drop(door);
                 });
@@ -39,7 +39,7 @@ pub(super) async fn accept(shared: Rc<Shared>, listener: Option<UnixListener>) {
             // Closed at once.
             Ok(_) => {}
             Err(e) => {
-                eprintln!("A connection could not be taken: {e}");
+                complain!("A connection could not be taken: {e}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
@@ -107,7 +107,7 @@ impl Connection {
         let mut leases = shared.lease.subscribe();
         let sending = async {
             if let Err(e) = send_entries(shared, lease, cursor, &mut writer).await {
-                eprintln!("Entries cannot be handed over: {e}");
+                complain!("Entries cannot be handed over: {e}");
                 let refusal = Refusal::new(RefusalCode::Gap, e.to_string());
                 // Nothing can be done for who does not even hear this.
                 let _ = writer.write_all(&line(&FromHost::Refused(refusal))).await;

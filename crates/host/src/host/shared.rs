@@ -7,13 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use threadline_files::{Durability, JournalError};
+use threadline_files::{Durability, JournalError, complain};
 use tokio::sync::{Notify, watch};
 
 use super::stderr::Errors;
 use crate::{
     EndCause, Ended, Entry, Frame, Hello, HostError, Kind, Refusal, RefusalCode, Spec, Stray,
     StrayReason, VERSION, What,
+    frame::meant,
     ledger::{Admission, Lead, Ledger},
     lines::Line,
     place::{Place, now},
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     room: Notify,
     /// There is something for the agent.
     outbox: Notify,
+    /// The agent has closed its output.
+    pub(super) mute: Notify,
     /// The last entry.
     pub(super) last: watch::Sender<u64>,
     /// Whose turn it is to read: the latest attachment.
@@ -85,6 +88,7 @@ impl Shared {
             frames: place.frames(),
             room: Notify::new(),
             outbox: Notify::new(),
+            mute: Notify::new(),
             last: watch::Sender::new(0),
             lease: watch::Sender::new(0),
             end: watch::Sender::new(None),
@@ -135,7 +139,7 @@ impl Shared {
     }
 
     fn journal_failed(&self, e: &JournalError) {
-        eprintln!("The journal cannot be written: {e}");
+        complain!("The journal cannot be written: {e}");
         if matches!(e, JournalError::Broken { .. }) {
             self.end(EndCause::JournalFailed);
         }
@@ -219,7 +223,7 @@ impl Shared {
         let mut core = self.core.borrow_mut();
         match core.write(What::Ended(ended.clone()), Durability::Now) {
             Ok(size) => core.ledger.wrote_other(size),
-            Err(e) => eprintln!("The agent's end could not be journaled: {e}"),
+            Err(e) => complain!("The agent's end could not be journaled: {e}"),
         }
         self.last.send_replace(core.ledger.last());
         core.ledger.last()
@@ -275,7 +279,7 @@ impl Shared {
         let acked = core.ledger.acked();
         if let Err(e) = core.segments.forget(acked) {
             // It costs room, and is tried again with the next one.
-            eprintln!("An old piece of the journal could not be removed: {e}");
+            complain!("An old piece of the journal could not be removed: {e}");
         }
         self.room.notify_waiters();
         Ok(())
@@ -349,11 +353,18 @@ fn understood(line: Line) -> (What, Option<Kind>) {
         Line::TooLong { bytes, head } => (StrayReason::TooLong, bytes, head),
         Line::CutOff { bytes, head } => (StrayReason::CutOff, bytes, head),
     };
+    // Whoever asked in a line that cannot be read still waits for an answer; one that ends in the middle of a
+    // line does not.
+    let meant = match reason {
+        StrayReason::CutOff => None,
+        _ => meant(&head),
+    };
     let head = head.get(..crate::lines::HEAD).unwrap_or(&head);
     let stray = Stray {
         reason,
         bytes,
         head: String::from_utf8_lossy(head).into_owned(),
+        meant: meant.clone(),
     };
-    (What::Stray(stray), None)
+    (What::Stray(stray), meant)
 }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use threadline_files::{Access, Lock, LockError, Root, atomic};
+use threadline_files::{Access, Lock, LockError, Root, atomic, complain};
 use uuid::Uuid;
 
 use super::{
@@ -153,7 +153,7 @@ fn acquire(path: &Path, code: StartCode, patience: Duration) -> Result<Lock, Fai
 fn sweep_earlier(place: &Place) -> Result<(), Failed> {
     let earlier = place.read_state().unwrap_or_else(|e| {
         // The lock says that nobody is there, and what it holds is about to be replaced.
-        eprintln!("What an earlier host left is not understood: {e}");
+        complain!("What an earlier host left is not understood: {e}");
         None
     });
     let Some(state) = earlier else {

@@ -54,6 +54,7 @@ async fn an_agent_that_ends_in_its_turn_is_told_as_it_was() {
             reason: StrayReason::CutOff,
             bytes: 15,
             head: "{\"method\":\"half".into(),
+            meant: None,
         }),
         What::Ended(Ended {
             cause: EndCause::Exited,

@@ -7,6 +7,7 @@
 
 mod alone;
 mod bridges;
+mod disk;
 mod ends;
 mod slow;
 mod support;

@@ -147,6 +147,7 @@ async fn lines_that_are_not_frames_are_told_and_nothing_is_lost_behind_them() {
         reason,
         bytes,
         head: head.into(),
+        meant: None,
     };
     assert_eq!(
         strays,

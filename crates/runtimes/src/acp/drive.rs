@@ -21,6 +21,8 @@ use crate::{Frame as Told, Update, journaled};
 
 /// How long an agent may take to stop when it was asked to, before it is ended.
 const GRACE: Duration = Duration::from_secs(15);
+/// How long an agent may be silent after a last word that could not be read.
+const SILENCE: Duration = Duration::from_secs(120);
 /// Entries that are taken in with one write at most.
 const BATCH: usize = 64;
 /// The pauses after which a host that cannot be reached is tried again.
@@ -209,6 +211,7 @@ impl Shared {
                     // A session that the agent had before is kept already.
                     is_kept: record.look(Kept::is_there),
                     began: Instant::now(),
+                    heard: Instant::now(),
                     stopped: None,
                 };
                 let (mut frames, mut bell) = (attached.frames, record.bell());
@@ -326,12 +329,15 @@ struct Talk<'a> {
     handed: HashSet<String>,
     is_kept: bool,
     began: Instant,
+    /// When something was last heard.
+    heard: Instant,
     /// When the agent was asked to stop.
     stopped: Option<Instant>,
 }
 
 impl Talk<'_> {
     async fn take(&mut self, batch: Vec<Entry>) -> Result<(), Trouble> {
+        self.heard = Instant::now();
         let last = take_in(self.shared, self.record, batch).await?;
         self.control.ack(last).await;
         Ok(())
@@ -417,6 +423,14 @@ impl Talk<'_> {
                 self.stopped = Some(now);
             }
             next = next.min(self.stopped.unwrap_or(since) + GRACE);
+        }
+        if self.record.look(Past::may_be_over) {
+            let until = self.heard + SILENCE;
+            if now >= until {
+                let message = "The agent's last word could not be read, and nothing came after it for two minutes.";
+                return Err(Trouble::Fails(Fault::new(Code::ExecutionFailed, message)));
+            }
+            next = next.min(until);
         }
         if let Some(turn) = agent.turn {
             let spent = self.record.look(|past| {

@@ -80,6 +80,7 @@ fn reply(past: &Past, waiting: &Waiting) -> Option<Due> {
         }
         (Some(_), None) if past.stops() => wire::permission(&asked.id, None),
         (Some(_), None) => return None,
+        (None, _) if !asked.is_read => wire::not_read(&asked.id),
         // One that comes outside of a turn has nobody to be asked.
         (None, _) if asked.method == "session/request_permission" => {
             wire::permission(&asked.id, None)

@@ -16,11 +16,18 @@ const LAST_WORDS: usize = 300;
 
 fn ended(past: &Past, status: EndStatus, fault: Option<(Code, String)>) -> End {
     let (code, message) = fault.unzip();
+    let missing = match (status, past.not_read) {
+        (EndStatus::Completed, 1..) => Some(
+            "Something that the agent said could not be read and is missing from this result."
+                .into(),
+        ),
+        _ => None,
+    };
     let text = past.text.trim();
     End {
         status,
         code,
-        message,
+        message: message.or(missing),
         text: (!text.is_empty()).then(|| text.to_owned()),
         usage: past.usage(),
         wrote: wrote(past),
@@ -153,6 +160,10 @@ pub(super) fn gone(past: &Past, how: &Ended) -> End {
         (EndCause::Idle, ..) => "nobody needed it for so long".into(),
         (EndCause::Abandoned, ..) => "the folder of its host went away".into(),
         (EndCause::JournalFailed, ..) => "what it said could not be written down".into(),
+        (EndCause::Broken, ..) => "its host broke".into(),
+        (EndCause::Mute, ..) => {
+            "it closed its output, and nothing could come from it any more".into()
+        }
     };
     let last = how.stderr.trim().lines().last().unwrap_or_default().trim();
     let last: String = last.chars().take(LAST_WORDS).collect();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use threadline_contract::{QuestionId, QuestionKind, QuestionOption, ToolKind};
-use threadline_host::{Entry, What};
+use threadline_host::{Entry, Id, Kind, Stray, StrayReason, What};
 
 use super::{
     end,
@@ -14,6 +14,9 @@ use crate::{Ask, Frame, Update};
 
 /// Permissions in the order in which a person is offered them, whatever the agent's order is.
 const KINDS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
+
+/// Lines that cannot be read of which a run tells each.
+const NOTES: u32 = 5;
 
 /// Takes in an entry.
 pub(super) fn hear(past: &Past, entry: &Entry) -> Heard {
@@ -31,14 +34,12 @@ pub(super) fn hear(past: &Past, entry: &Entry) -> Heard {
     };
     match &entry.what {
         What::Said(frame) => {
-            if let Some(said) = Said::parse(frame.text()) {
+            if let Some(said) = Said::parse(frame) {
                 heard.said(bound, said);
             }
         }
         What::Sent { key, .. } => heard.sent(key),
-        What::Stray(stray) => {
-            tracing::debug!(reason = ?stray.reason, bytes = stray.bytes, "an agent wrote a line that is not a frame");
-        }
+        What::Stray(stray) => heard.not_read(bound, stray),
         What::Ended(ended) => heard.out.end = Some(end::gone(past, ended)),
     }
     if heard.out.end.is_some() {
@@ -65,22 +66,66 @@ impl Hearing<'_> {
 
     fn said(&mut self, bound: &Bound, said: Said) {
         match said {
-            Said::Answered { id, answer } => {
-                let step = id.parse::<u64>().ok();
-                match step.and_then(|id| id.checked_sub(bound.base)) {
-                    Some(0) => self.initialized(bound, answer),
-                    Some(1) => self.opened(bound, answer),
-                    Some(2) => self.out.end = Some(end::answered(self.past, answer)),
-                    _ => {}
-                }
-            }
-            Said::Asked { id, method, params } => self.asked(bound, id, method, &params),
+            Said::Answered { id, answer } => self.answered(bound, &id, answer),
+            Said::Asked { id, method, params } => self.asked(bound, &id, method, &params),
             Said::Told { method, params } => match method.as_str() {
                 "session/update" => self.update(bound, &params),
                 "$/cancel_request" => self.unasked(at(&params, &["requestId"])),
                 // Agents tell more than the protocol knows; none of it decides anything here.
                 _ => {}
             },
+        }
+    }
+
+    fn answered(&mut self, bound: &Bound, id: &Id, answer: Result<Value, RpcError>) {
+        match id.number().and_then(|id| id.checked_sub(bound.base)) {
+            Some(0) => self.initialized(bound, answer),
+            Some(1) => self.opened(bound, answer),
+            Some(2) => self.out.end = Some(end::answered(self.past, answer)),
+            // A late one of an earlier turn, or one too many.
+            _ => tracing::warn!(id = id.json(), "an agent answered what was not asked"),
+        }
+    }
+
+    /// A line that is not a frame. One that was never meant to be a message, such as a line of a log, is left
+    /// alone; of any other something is missing, and everybody is told.
+    fn not_read(&mut self, bound: &Bound, stray: &Stray) {
+        tracing::debug!(reason = ?stray.reason, bytes = stray.bytes, "an agent wrote a line that is not a frame");
+        let is_long = stray.reason == StrayReason::TooLong;
+        if stray.meant.is_none() && !is_long {
+            return;
+        }
+        if self.past.not_read < NOTES {
+            let why = match is_long {
+                true => format!("it is too long ({} MB)", stray.bytes / 1_000_000),
+                false => "it is no message of its protocol".into(),
+            };
+            let last = match self.past.not_read + 1 == NOTES {
+                true => " Further ones are not shown.",
+                false => "",
+            };
+            self.show(Update::Note(format!(
+                "A line of the agent could not be read, and is missing here: {why}.{last}"
+            )));
+        }
+        let is_unclear = matches!(stray.meant, None | Some(Kind::Other));
+        self.know(Fact::NotRead { is_unclear });
+        match &stray.meant {
+            Some(Kind::Request { id, method }) => self.know(Fact::Asked(Asked {
+                no: self.out.no,
+                id: id.json(),
+                method: method.clone(),
+                question: None,
+                is_read: false,
+            })),
+            Some(Kind::Response { id }) => {
+                let error = RpcError {
+                    message: "its answer could not be read".into(),
+                    ..RpcError::default()
+                };
+                self.answered(bound, id, Err(error));
+            }
+            _ => {}
         }
     }
 
@@ -124,7 +169,7 @@ impl Hearing<'_> {
         }
     }
 
-    fn asked(&mut self, bound: &Bound, id: String, method: String, params: &Value) {
+    fn asked(&mut self, bound: &Bound, id: &Id, method: String, params: &Value) {
         let no = self.out.no;
         let ours = self.is_ours(params) && self.past.prompted.is_some();
         let question = (method == "session/request_permission" && ours)
@@ -132,9 +177,10 @@ impl Hearing<'_> {
             .flatten();
         self.know(Fact::Asked(Asked {
             no,
-            id,
+            id: id.json(),
             method,
             question,
+            is_read: true,
         }));
     }
 

@@ -157,3 +157,34 @@ fn a_permission_says_what_kind_of_tool_call_it_is_for() {
         assert_eq!(tools, [kind], "{call}");
     }
 }
+
+#[test]
+fn a_last_word_that_cannot_be_read_may_be_the_end() {
+    let mut past = prompted();
+    let stray = |no: u64, meant| Entry {
+        no,
+        at: 0,
+        what: What::Stray(Stray {
+            reason: StrayReason::NotJson,
+            bytes: 9,
+            head: "{\"broken".into(),
+            meant,
+        }),
+    };
+    let told = Kind::Notification { method: "m".into() };
+    take(&mut past, &stray(1, Some(told)));
+    assert!(!past.may_be_over(), "nobody waits for a notification");
+    take(&mut past, &stray(2, Some(Kind::Other)));
+    assert!(past.may_be_over());
+    let text =
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "on"}});
+    let update = json!({"method": "session/update", "params": {"sessionId": "s", "update": text}});
+    take(&mut past, &entry(3, 0, update));
+    assert!(!past.may_be_over(), "it goes on");
+    take(&mut past, &stray(4, Some(Kind::Other)));
+    take(&mut past, &entry(5, 0, permission(json!(1), json!([]))));
+    take(&mut past, &stray(6, Some(Kind::Other)));
+    assert!(!past.may_be_over(), "it waits for a person");
+    take(&mut past, &stray(7, None));
+    assert_eq!(past.not_read, 4, "a line of a log is none");
+}

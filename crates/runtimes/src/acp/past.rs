@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{QuestionId, QuestionOption, Usage};
+use threadline_contract::{QuestionId, QuestionOption, StepState, Usage};
 
 use super::{
     steps::{Folders, Tool},
@@ -96,6 +96,8 @@ pub(super) enum Fact {
     Cost(f64),
     /// The agent said that its model failed.
     ModelFailed,
+    /// It wrote something that could not be read; perhaps even its last word, where that is unclear.
+    NotRead { is_unclear: bool },
 }
 
 /// A request of the agent.
@@ -108,6 +110,13 @@ pub(super) struct Asked {
     pub(super) method: String,
     /// What a person is asked; nothing when we refuse it ourselves.
     pub(super) question: Option<Permission>,
+    /// Whether it could be read.
+    #[serde(default = "yes")]
+    pub(super) is_read: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A permission that waits for a person.
@@ -180,6 +189,10 @@ pub(super) struct Past {
     pub(super) apart: bool,
     pub(super) cost: Option<f64>,
     pub(super) model_failed: bool,
+    /// Lines of the agent that could not be read.
+    pub(super) not_read: u32,
+    /// The last thing that it wrote was one of them, and may have been the end of the turn.
+    pub(super) is_unclear: bool,
     /// How long questions were open, and since when one is.
     pub(super) paused: i64,
     pub(super) open_since: Option<i64>,
@@ -198,6 +211,13 @@ impl Past {
     pub(super) fn open(&self) -> impl Iterator<Item = &Waiting> {
         let waits = |w: &&Waiting| w.asked.question.is_some() && w.answer.is_none();
         self.requests.values().filter(waits)
+    }
+
+    /// Whether the agent waits for nobody and nobody knows that it works: with a last word that could not be
+    /// read, nothing more may come.
+    pub(super) fn may_be_over(&self) -> bool {
+        let works = |tool: &Tool| tool.state == StepState::Running;
+        self.is_unclear && self.requests.is_empty() && !self.tools.values().any(works)
     }
 
     /// How long the agent has worked by then, in milliseconds; while a question is open, its time
@@ -252,6 +272,10 @@ impl Past {
             Fact::Message(message) => self.message = message,
             Fact::Cost(cost) => self.cost = Some(cost),
             Fact::ModelFailed => self.model_failed = true,
+            Fact::NotRead { is_unclear } => {
+                self.not_read += 1;
+                self.is_unclear = is_unclear;
+            }
         }
     }
 
@@ -302,6 +326,8 @@ impl journaled::Past for Past {
             }
             Line::Heard(heard) => {
                 self.heard = heard.no;
+                // It goes on.
+                self.is_unclear &= heard.frames.is_empty();
                 for frame in heard.frames {
                     self.frames = frame.no;
                     if let Update::Text(text) = frame.update {

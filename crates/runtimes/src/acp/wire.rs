@@ -5,10 +5,13 @@
 //! or a word that came with a later version, and cost more to build than everything here.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
+use threadline_host::{Frame, Id, Kind, mend};
 
 /// The version of the protocol.
 pub(super) const PROTOCOL: u64 = 1;
+/// "Parse error": what we answer to requests that cannot be read.
+const NOT_READ: i64 = -32700;
 /// "Method not found": what we answer to requests for what we never offered.
 const NOT_FOUND: i64 = -32601;
 /// An agent wants somebody to log in first.
@@ -19,12 +22,12 @@ pub(super) const AUTH_REQUIRED: i64 = -32000;
 pub(super) enum Said {
     /// It answers a request of ours.
     Answered {
-        id: String,
+        id: Id,
         answer: Result<Value, RpcError>,
     },
     /// It asks, and waits for the answer. The id is kept as it was written: it may be a number or a text.
     Asked {
-        id: String,
+        id: Id,
         method: String,
         params: Value,
     },
@@ -43,46 +46,32 @@ pub(super) struct RpcError {
     pub(super) data: Option<Value>,
 }
 
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(default)]
-    method: Option<String>,
-    #[serde(default)]
-    params: Value,
-    #[serde(default)]
-    result: Option<Value>,
-    #[serde(default)]
-    error: Option<Value>,
-}
-
 impl Said {
-    /// Reads a frame. `None` for one that is neither a request nor an answer.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let message: Message<'_> = serde_json::from_str(text).ok()?;
-        let id = message
-            .id
-            .map(|id| id.get().to_owned())
-            .filter(|id| id != "null");
-        Some(match (message.method, id) {
-            (Some(method), Some(id)) => Self::Asked {
+    /// Reads a frame, mended where it must be. `None` for one that is neither a request nor an answer.
+    pub(super) fn parse(frame: &Frame) -> Option<Self> {
+        let kind = frame.kind();
+        let read = serde_json::from_str(frame.text())
+            .or_else(|_| serde_json::from_str(&mend(frame.text().as_bytes())));
+        let mut message: Value = read.ok()?;
+        let mut part = |name: &str| message.get_mut(name).map(Value::take).unwrap_or_default();
+        Some(match kind {
+            Kind::Request { id, method } => Self::Asked {
                 id,
                 method,
-                params: message.params,
+                params: part("params"),
             },
-            (Some(method), None) => Self::Told {
+            Kind::Notification { method } => Self::Told {
                 method,
-                params: message.params,
+                params: part("params"),
             },
-            (None, Some(id)) => Self::Answered {
+            Kind::Response { id } => Self::Answered {
                 id,
-                answer: match message.error {
-                    Some(error) => Err(serde_json::from_value(error).unwrap_or_default()),
-                    None => Ok(message.result.unwrap_or_default()),
+                answer: match part("error") {
+                    Value::Null => Ok(part("result")),
+                    error => Err(serde_json::from_value(error).unwrap_or_default()),
                 },
             },
-            (None, None) => return None,
+            Kind::Other => return None,
         })
     }
 }
@@ -190,4 +179,10 @@ pub(super) fn permission(id: &str, option: Option<&str>) -> Option<Value> {
 pub(super) fn refused(id: &str, method: &str) -> Option<Value> {
     let message = format!("{method} is not offered by this client");
     answer(id, "error", json!({"code": NOT_FOUND, "message": message}))
+}
+
+/// The answer to a request that could not be read.
+pub(super) fn not_read(id: &str) -> Option<Value> {
+    let message = "this request could not be read";
+    answer(id, "error", json!({"code": NOT_READ, "message": message}))
 }

@@ -248,3 +248,17 @@ async fn keys_are_not_told_when_an_agent_quotes_them() {
     let message = "The agent did not start: it ended with status 1. Its last words: bad (…)";
     assert_eq!(end.message.as_deref(), Some(message));
 }
+
+#[tokio::test]
+async fn an_agent_that_closes_its_output_is_lost_and_ended() {
+    let world = World::new();
+    let plan = plan("r1", "!say half\n!mute");
+    let (_, end) = finish(&world.acp(), &plan).await;
+    let message =
+        "The agent is gone: it closed its output, and nothing could come from it any more.";
+    assert_eq!(
+        told(&end),
+        (EndStatus::Failed, Some(Code::AgentLost), message)
+    );
+    assert!(world.hosts().iter().all(|host| !host.agent.is_alive()));
+}

@@ -8,6 +8,7 @@
 
 mod cancel;
 mod failures;
+mod odd;
 mod permissions;
 mod restart;
 mod sessions;

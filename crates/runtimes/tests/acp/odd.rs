@@ -1,0 +1,156 @@
+//! Agents whose lines are not quite what they should be: what can be read is, and what cannot is told.
+
+use pretty_assertions::assert_eq;
+use threadline_contract::Code;
+use threadline_runtimes::{EndStatus, Runtime as _, Update};
+
+use crate::world::*;
+
+const MISSING: &str =
+    "Something that the agent said could not be read and is missing from this result.";
+
+fn chunk(text: &str) -> String {
+    let content = format!(r#"{{"type":"text","text":"{text}"}}"#);
+    let update = format!(r#"{{"sessionUpdate":"agent_message_chunk","content":{content}}}"#);
+    format!(
+        r#"!raw {{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"$S","update":{update}}}}}"#
+    )
+}
+
+fn ask(title: &str, more: &str) -> String {
+    let call = format!(r#"{{"toolCallId":"x","title":"{title}","kind":"edit"{more}}}"#);
+    let options = r#"[{"optionId":"y","name":"Yes","kind":"allow_once"}]"#;
+    format!(
+        r#"!raw {{"jsonrpc":"2.0","id":"sa","method":"session/request_permission","params":{{"sessionId":"$S","toolCall":{call},"options":{options}}}}}"#
+    )
+}
+
+fn notes(updates: &[Update]) -> Vec<&str> {
+    let all = updates.iter().filter_map(|update| match update {
+        Update::Note(note) => Some(note.as_str()),
+        _ => None,
+    });
+    all.collect()
+}
+
+#[tokio::test]
+async fn half_an_emoji_does_not_cost_the_text_around_it() {
+    let orders = [
+        chunk(r"party \ud83d"),
+        chunk(r"\ude00 time"),
+        chunk("\tend"),
+    ];
+    let (seen, end) = finish(&World::new().acp(), &plan("r1", &orders.join("\n"))).await;
+    assert_eq!(texts(&seen), "party \u{fffd}\u{fffd} time\tend");
+    assert_eq!((end.status, end.message), (EndStatus::Completed, None));
+}
+
+#[tokio::test]
+async fn permissions_are_asked_for_whatever_stands_in_them() {
+    let deep = format!(r#","rawInput":{}{}"#, "[".repeat(300), "]".repeat(300));
+    let asks = [
+        (
+            ask(r"write \ud83d notes", ""),
+            "Allow this? write \u{fffd} notes",
+        ),
+        (ask("deep", &deep), "Allow this? deep"),
+        (
+            ask("much", r#","rawInput":[1e999,NaN]"#),
+            "Allow this? much",
+        ),
+    ];
+    for (order, text) in asks {
+        let (world, plan) = (World::new(), plan("r1", &format!("{order}\n!hang")));
+        let acp = world.acp();
+        let mut follow = begin(&acp, &plan).await;
+        let (_, ask) = question(&mut follow).await;
+        assert_eq!(ask.text, text);
+        acp.cancel(&plan.run_ref()).await.unwrap();
+        assert_eq!(rest(follow).await.1.unwrap().status, EndStatus::Cancelled);
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_is_heard_however_it_is_written() {
+    let ends = [
+        r#"{"jsonrpc":"2.0","id":$P,"result":{"stopReason":"end_turn","_meta":{"t":"\ud83d"}}}"#,
+        r#"{"jsonrpc":"2.0","id":$P,"result":{"stopReason":"end_turn","usage":{"inputTokens":1e999}}}"#,
+        r#"{"jsonrpc":"2.0","id":$P,"result":{"stopReason":"end_turn","usage":{"inputTokens":NaN}}}"#,
+        r#"{"jsonrpc":"2.0","id":"$P","result":{"stopReason":"end_turn"}}"#,
+        r#"{"jsonrpc":"2.0","id":$P.0,"result":{"stopReason":"end_turn"}}"#,
+    ];
+    let world = World::new();
+    let acp = world.acp();
+    for (at, end) in ends.into_iter().enumerate() {
+        // One agent for all: a turn whose end its host does not hear would have to be ended with it.
+        let plan = plan(&format!("r{at}"), &format!("!raw-end {end}"));
+        let (_, ended) = finish(&acp, &plan).await;
+        assert_eq!(
+            (ended.status, ended.message),
+            (EndStatus::Completed, None),
+            "{end}"
+        );
+        assert_eq!(world.hosts().len(), 1, "{end}");
+    }
+    assert_eq!(
+        texts(&finish(&acp, &plan("r9", "!recall")).await.0),
+        "5 before"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_told_and_ends_what_waits_for_it() {
+    let note = "A line of the agent could not be read, and is missing here: it is no message of its protocol.";
+    let world = World::new();
+    let acp = world.acp();
+    let broken = r#"!raw-end {"jsonrpc":"2.0","id":$P,"result":{"stopReason":"end_turn",,}}"#;
+    let (seen, end) = finish(&acp, &plan("r1", &format!("!say half\n{broken}"))).await;
+    assert_eq!(notes(&seen), [note]);
+    assert_eq!(
+        (end.status, end.code, end.message.as_deref()),
+        (
+            EndStatus::Failed,
+            Some(Code::ExecutionFailed),
+            Some("The agent failed: its answer could not be read")
+        )
+    );
+
+    // A request has its answer, so that the agent can go on; notes come to an end.
+    let told = r#"!raw {"jsonrpc":"2.0","method":"session/update","params":{,}}"#;
+    let orders = [
+        "!broken-request",
+        told,
+        told,
+        told,
+        told,
+        told,
+        told,
+        "!say on",
+    ];
+    let (seen, end) = finish(&acp, &plan("r2", &orders.join("\n"))).await;
+    assert_eq!(texts(&seen), "-32700on");
+    let last = format!("{note} Further ones are not shown.");
+    assert_eq!(notes(&seen), [note, note, note, note, last.as_str()]);
+    assert_eq!(
+        (end.status, end.message.as_deref()),
+        (EndStatus::Completed, Some(MISSING))
+    );
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_a_gap_that_is_told() {
+    let orders = format!(
+        "!say a\n!long {}\n!say b",
+        threadline_host::LONGEST_FRAME + 1
+    );
+    let (seen, end) = finish(&World::new().acp(), &plan("r1", &orders)).await;
+    assert_eq!(texts(&seen), "ab");
+    assert_eq!(
+        notes(&seen),
+        ["A line of the agent could not be read, and is missing here: it is too long (50 MB)."]
+    );
+    assert_eq!(
+        (end.status, end.message.as_deref()),
+        (EndStatus::Completed, Some(MISSING))
+    );
+}
