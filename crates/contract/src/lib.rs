@@ -22,6 +22,7 @@ pub mod routing;
 pub mod rpc;
 pub mod schema;
 pub mod scope;
+mod secrets;
 pub mod snapshot;
 pub mod sse;
 pub mod thread;
@@ -44,4 +45,5 @@ pub use question::{Answer, Question, QuestionKind, QuestionOption, QuestionState
 pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt};
 pub use routing::{Routing, RuntimeId};
 pub use scope::ArtifactScope;
+pub use secrets::without_secrets;
 pub use snapshot::{LoadClass, Progress, QueuePlace, RunStatus, Snapshot, Source, Stage};

@@ -97,6 +97,20 @@ impl Question {
         self.closed_by.as_deref()?.strip_prefix("policy:")
     }
 
+    /// What the run that asked is told: the answer; the option that says no, when its time ran out; or nothing,
+    /// when none of the options was chosen.
+    pub fn told(&self) -> Option<&str> {
+        let of_kind = |kind: &str| {
+            let mut options = self.options.iter();
+            options.find(|option| option.kind.as_deref() == Some(kind))
+        };
+        let no = of_kind("reject_once").or_else(|| of_kind("reject_always"));
+        match self.state {
+            QuestionState::Expired => no.map(|option| option.label.as_str()),
+            _ => self.answer_text(),
+        }
+    }
+
     /// The answer as a person reads it.
     pub fn answer_text(&self) -> Option<&str> {
         match self.answer.as_ref()? {
@@ -110,3 +124,7 @@ impl Question {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "question_tests.rs"]
+mod tests;

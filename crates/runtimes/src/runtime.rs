@@ -61,6 +61,11 @@ pub trait Runtime: Send + Sync + 'static {
         runs: &'a [RunId],
     ) -> Pending<'a, Result<(), Fault>>;
 
+    /// The session was closed: ends what is kept running for it and has nothing to do. Can be repeated.
+    fn close<'a>(&'a self, _session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Makes the run's scope and the session's work folder, lists the work folder as it is before
     /// this turn, and puts the attachments in place. Can be repeated.
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>>;

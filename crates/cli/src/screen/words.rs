@@ -104,10 +104,11 @@ pub(crate) fn limit(bytes: u64) -> String {
     }
 }
 
-/// `1 file`, `3 files`.
+/// `1 file`, `3 files`, `3 processes`.
 pub(crate) fn count(n: u64, one: &str) -> String {
     match n {
         1 => format!("1 {one}"),
+        n if one.ends_with('s') => format!("{n} {one}es"),
         n => format!("{n} {one}s"),
     }
 }

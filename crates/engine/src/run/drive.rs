@@ -10,7 +10,7 @@ use threadline_contract::{
 };
 use threadline_runtimes::{End, Places, Runtime, TurnPlan};
 use threadline_store::{
-    Lease, NewEvent, Phase, Run, RunChange, StoreError, StreamId, Subscription,
+    Lease, NewEvent, Phase, Run, RunChange, SessionState, StoreError, StreamId, Subscription,
 };
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -154,9 +154,27 @@ impl<'a> Driver<'a> {
                 Phase::Closed => {
                     attachments::forget(&self.engine.0.config.attachments, &self.run.id);
                     self.ring();
+                    // Closing a session stops its runs first.
+                    if self.cancel_requested() {
+                        self.close_if_asked().await?;
+                    }
                     return Ok(());
                 }
             }
+        }
+    }
+
+    async fn close_if_asked(&self) -> Result<(), Halt> {
+        let run = &self.run;
+        let store = self.engine.store();
+        match store.session(&run.account, &run.thread, &run.runtime).await {
+            Ok(session) if session.state == SessionState::Closed => {
+                self.engine.close_at_runtime(&session).await;
+                Ok(())
+            }
+            // The thread may have been deleted meanwhile.
+            Ok(_) | Err(StoreError::NotFound) => Ok(()),
+            Err(e) => Err(e.into()),
         }
     }
 

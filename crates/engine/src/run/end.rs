@@ -1,6 +1,8 @@
 //! How a run ends: once, in its registry's words.
 
-use threadline_contract::{Code, Millis, Question, QuestionState, RunStatus, UpdateKind};
+use threadline_contract::{
+    Code, Millis, Question, QuestionState, RunStatus, UpdateKind, without_secrets,
+};
 use threadline_runtimes::{End, EndStatus};
 use threadline_store::{Ended, QuestionEnd, RunChange, RunEnd};
 use tracing::{info, warn};
@@ -50,15 +52,16 @@ impl Driver<'_> {
         event: Option<Event>,
     ) -> Result<(), Halt> {
         let phase = event.map(|e| self.next_phase(e)).transpose()?;
+        let message = verdict.message.as_deref().map(without_secrets);
         let mut update = self.update(UpdateKind::Status, "task.ended");
         update.status = Some(verdict.status);
         update.code = verdict.code;
-        update.message = verdict.message.clone();
+        update.message = message.clone();
         update.usage = end.usage;
         let record = RunEnd {
             status: verdict.status,
             code: verdict.code,
-            message: verdict.message,
+            message,
             text: end.text.clone(),
             usage: end.usage,
             missing: None,

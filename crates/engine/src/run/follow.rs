@@ -211,7 +211,7 @@ impl Driver<'_> {
             }
             if let Err(fault) = self
                 .runtime
-                .answer(&run, &question.question_id, question.answer_text())
+                .answer(&run, &question.question_id, question.told())
                 .await
             {
                 self.not_heard("an answer", &fault, known);

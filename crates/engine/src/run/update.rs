@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use threadline_contract::{
     AppThreadKey, Fault, Millis, Question, QuestionState, QueuePlace, RunId, SessionUpdate,
-    UpdateKind,
+    UpdateKind, without_secrets,
 };
 use threadline_runtimes::{Ask, Frame, Update};
 use threadline_store::NewEvent;
@@ -48,7 +48,7 @@ pub(crate) fn of_frame(frame: &Frame, thread: &AppThreadKey, run: &RunId) -> Opt
             ..make(UpdateKind::Task, "task.step")
         },
         Update::Note(note) => SessionUpdate {
-            message: Some(note.clone()),
+            message: Some(without_secrets(note)),
             ..make(UpdateKind::Task, "task.note")
         },
         Update::Usage(usage) => SessionUpdate {

@@ -150,6 +150,11 @@ fn choose(
     option: Option<String>,
     text: Option<String>,
 ) -> Result<Answer, Fault> {
+    if let (Some(id), None) = (&option, &text)
+        && question.options.iter().any(|o| o.option_id == *id)
+    {
+        return Ok(Answer::OptionId(id.clone()));
+    }
     let said = |s: Option<String>| s.map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
     match (said(option), said(text)) {
         (Some(id), None) => {

@@ -1,7 +1,8 @@
 //! `session.cancel` and `session.close`.
 
 use threadline_contract::{AppThreadKey, Code, Fault, Millis, method::Receipt};
-use threadline_store::SessionState;
+use threadline_store::{Session, SessionState};
+use tracing::warn;
 
 use crate::{Caller, Engine};
 
@@ -64,9 +65,21 @@ impl Engine {
                     .await?;
                 closed = true;
             }
+            self.close_at_runtime(&session).await;
         }
         receipt.closed = Some(closed);
         Ok(receipt)
+    }
+
+    /// What a runtime keeps running for a closed session is not needed any more. It ends by itself, too, but
+    /// later.
+    pub(crate) async fn close_at_runtime(&self, session: &Session) {
+        let Ok(lane) = self.runtime(&session.runtime) else {
+            return;
+        };
+        if let Err(fault) = lane.runtime.close(&session.session_key).await {
+            warn!(session = %session.session_key, code = %fault.code, "What runs for session {} could not be ended: {}", session.session_key, fault.message);
+        }
     }
 
     pub(crate) async fn known_thread(

@@ -1,9 +1,10 @@
 //! Getting a run its host: the one that has the session's agent, or a new one.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use threadline_contract::{Code, Fault, SessionKey, scope::segment};
 use threadline_host::{Attached, Frames, HostError, Hosts, Spec, Standing, StartCode, State};
+use tokio::time::sleep;
 
 use super::{
     Shared,
@@ -16,6 +17,10 @@ use crate::journaled::Begun;
 /// What the numbers of a run's requests begin with: more than any entry that is there, so that no other
 /// run on the host can have them.
 const AFTER_LAST: u64 = 10;
+
+/// How often, and after what pauses, it is looked whether a run that has ended has let go of its host.
+const LETTING_GO: u32 = 50;
+const LOOK_AGAIN: Duration = Duration::from_millis(40);
 
 /// A run's host, to be heard and perhaps talked to.
 pub(super) enum Link {
@@ -102,6 +107,26 @@ impl Shared {
             // One that does not answer, or is busy with what nobody waits for, is ended.
             _ => Ok(None),
         }
+    }
+
+    /// Ends the session's host, unless its agent works. Whoever has just followed it may still be there.
+    pub(super) async fn close(&self, session: &SessionKey) -> Result<(), Fault> {
+        for _ in 0..LETTING_GO {
+            let binding = self.config.hosts.binding.lock().await;
+            match self.hosts().inspect(session.as_str()).await {
+                Ok(hello) if hello.open_turns > 0 => return Ok(()),
+                Ok(hello) if !hello.attached => {
+                    let stopped = self.hosts().stop(session.as_str()).await;
+                    return stopped.map_err(host_fault);
+                }
+                Ok(_) => {}
+                // None is there, or it ends by itself.
+                Err(_) => return Ok(()),
+            }
+            drop(binding);
+            sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
     }
 
     async fn start(&self, spec: &Spec) -> Result<State, Fault> {

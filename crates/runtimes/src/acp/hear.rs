@@ -188,13 +188,15 @@ impl Hearing<'_> {
         let id = QuestionId::new(format!("q-{}-{}", bound.boot, self.out.no)).ok()?;
         let mut options: Vec<QuestionOption> = each(params, "options")
             .filter_map(|option| {
-                let option_id = text(option, &["optionId"])?.to_owned();
-                let label = text(option, &["name"]).unwrap_or(&option_id).to_owned();
-                let kind = text(option, &["kind"]).map(str::to_owned);
+                let option_id = text(option, &["optionId"])?;
+                let kind = text(option, &["kind"]);
+                let names = [text(option, &["name"]), Some(option_id), kind];
+                let mut names = names.into_iter().flatten();
+                let label = names.find(|name| !name.trim().is_empty());
                 Some(QuestionOption {
-                    option_id,
-                    label,
-                    kind,
+                    option_id: option_id.to_owned(),
+                    label: label.unwrap_or("(an option without a name)").to_owned(),
+                    kind: kind.map(str::to_owned),
                 })
             })
             .collect();

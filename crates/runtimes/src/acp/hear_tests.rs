@@ -50,6 +50,7 @@ fn options_with_the_same_words_can_be_told_apart() {
         option("a", "allow_once"),
         {"optionId": "c"},
         {"name": "no id"},
+        {"optionId": "", "name": " ", "kind": "weird"},
     ]);
     let heard = take(
         &mut prompted(),
@@ -66,7 +67,15 @@ fn options_with_the_same_words_can_be_told_apart() {
         .map(|o| (o.option_id.as_str(), o.label.as_str()))
         .collect();
     assert_eq!(ask.id.as_str(), "q-b-7");
-    assert_eq!(labels, [("a", "Allow"), ("b", "Allow (b)"), ("c", "c")]);
+    assert_eq!(
+        labels,
+        [
+            ("a", "Allow"),
+            ("b", "Allow (b)"),
+            ("c", "c"),
+            ("", "weird")
+        ]
+    );
 }
 
 #[test]

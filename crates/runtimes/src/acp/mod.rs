@@ -158,6 +158,10 @@ impl Runtime for Acp {
         })
     }
 
+    fn close<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(self.shared.close(session))
+    }
+
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
         Box::pin(self.shared.config.workspace.prepare(plan))
     }

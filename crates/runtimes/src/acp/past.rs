@@ -129,19 +129,11 @@ pub(super) struct Permission {
 }
 
 impl Permission {
-    /// The option that an answer means: by its words, or its name; what is declined is refused by kind.
+    /// The option that an answer means: by its words, or its name. Who declines has chosen none.
     pub(super) fn chosen(&self, answer: Option<&str>) -> Option<&QuestionOption> {
-        let mut options = self.options.iter();
-        let of_kind = |kind: &str| {
-            let mut options = self.options.iter();
-            options.find(|o| o.kind.as_deref() == Some(kind))
-        };
-        match answer {
-            Some(answer) => options
-                .find(|o| o.label == answer)
-                .or_else(|| self.options.iter().find(|o| o.option_id == answer)),
-            None => of_kind("reject_once").or_else(|| of_kind("reject_always")),
-        }
+        let answer = answer?;
+        let by = |is_it: &dyn Fn(&&QuestionOption) -> bool| self.options.iter().find(is_it);
+        by(&|o| o.label == answer).or_else(|| by(&|o| o.option_id == answer))
     }
 
     /// Whether an answer says no.

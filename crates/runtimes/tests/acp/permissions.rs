@@ -138,7 +138,7 @@ async fn a_refused_write_is_told_by_what_happened_not_by_what_the_agent_says() {
 }
 
 #[tokio::test]
-async fn declining_chooses_by_kind_and_texts_may_be_ids() {
+async fn declining_chooses_nothing_and_texts_may_be_ids() {
     let world = World::like(&["--like", "gemini"]);
     let acp = world.acp();
     let plan = plan("r1", "!text-ids\n!write a.md words\n!say never");
@@ -150,8 +150,11 @@ async fn declining_chooses_by_kind_and_texts_may_be_ids() {
         .unwrap_err();
     assert_eq!(fault.code, Code::QuestionOptionNotOffered);
     acp.answer(&plan.run_ref(), &ask.id, None).await.unwrap();
-    let (_, end) = rest(follow).await;
-    assert_eq!(end.unwrap().wrote, Vec::<String>::new());
+    let (after, end) = rest(follow).await;
+    assert_eq!(texts(&updates(&after)), "heard cancelled");
+    let end = end.unwrap();
+    assert_eq!(end.wrote, Vec::<String>::new());
+    assert_eq!(end.code, Some(Code::TurnDeclined));
 }
 
 #[tokio::test]

@@ -129,6 +129,27 @@ async fn agents_that_nobody_needs_end_by_themselves() {
 }
 
 #[tokio::test]
+async fn a_closed_session_keeps_no_process_but_one_that_works() {
+    let world = World::new();
+    let acp = world.acp();
+    let first = plan("r1", "!say one\n!hang");
+    let mut follow = begin(&acp, &first).await;
+    said(&mut follow).await;
+    acp.close(&first.session).await.unwrap();
+    assert_eq!(world.standing(&first).await, "alive", "it works");
+    acp.cancel(&first.run_ref()).await.unwrap();
+    let (_, end) = rest(follow).await;
+    assert_eq!(end.unwrap().status, EndStatus::Cancelled);
+    let agent = world.host().agent;
+    acp.close(&first.session).await.unwrap();
+    assert_eq!(world.standing(&first).await, "ended");
+    assert!(!agent.is_alive());
+    acp.close(&first.session).await.unwrap();
+    let (seen, _) = finish(&acp, &plan("r2", "!recall")).await;
+    assert_eq!(texts(&seen), "1 before", "it can be opened again");
+}
+
+#[tokio::test]
 async fn the_version_is_known_once_the_agent_ran() {
     let world = World::new();
     let program = world.config.agent.command.first().unwrap().clone();

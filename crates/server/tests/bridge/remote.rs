@@ -14,7 +14,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use threadline_contract::{QuestionId, Sha256 as Digest};
-use threadline_runtimes::{Ask, EndStatus};
+use threadline_runtimes::{Ask, End, EndStatus};
 
 use self::gateway::{CONTENT, Gateway, Remote, ended};
 use crate::support::{Options, TOKEN, World, with};
@@ -413,13 +413,22 @@ async fn d21_d22_permissions_by_their_older_names() {
     for (n, respond, heard) in [
         (1, json!({"optionId": "yes"}), Some("yes".to_owned())),
         (2, json!({"decision": "cancel"}), None),
+        // Agents name their options as they like.
+        (3, json!({"optionId": ""}), Some("nameless".to_owned())),
     ] {
         let gateway = Arc::new(Gateway {
             asks: std::sync::Mutex::new(Some(Ask {
                 id: QuestionId::new(format!("perm-{n}")).unwrap(),
                 kind: threadline_contract::QuestionKind::Permission,
                 text: "May I?".into(),
-                options: vec![option("yes", "allow_once"), option("no", "reject_once")],
+                options: vec![
+                    option("yes", "allow_once"),
+                    option("no", "reject_once"),
+                    threadline_contract::QuestionOption {
+                        label: "nameless".into(),
+                        ..option("", "weird")
+                    },
+                ],
                 free_text: false,
                 tool: None,
             })),
@@ -478,7 +487,7 @@ async fn d21_d22_permissions_by_their_older_names() {
             .await["result"]
             .clone();
         let outcome = match &heard {
-            Some(option) => json!({"outcome": "selected", "optionId": option}),
+            Some(_) => json!({"outcome": "selected", "optionId": respond["optionId"]}),
             None => json!({"outcome": "cancelled"}),
         };
         assert_eq!(
@@ -505,4 +514,44 @@ async fn d21_d22_permissions_by_their_older_names() {
         bridge.ended(&thread).await;
         bridge.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_closed_session_keeps_nothing_running() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    let bridge = world(folder.path(), &gateway).await;
+    bridge.rpc("session.start", turn("draft:1")).await;
+    bridge.at_stage("draft:1", "working").await;
+    let params = json!({"sessionId": "draft:1"});
+    let closed = bridge.rpc("session.close", params).await["result"].clone();
+    assert_eq!(closed["closed"], json!(true));
+    // At once, for what has nothing to do; and again when the run that was asked to stop has done so.
+    let times = || gateway.closed.lock().unwrap().clone();
+    assert_eq!(times(), ["agent:main:draft:1"]);
+    gateway.end.send_replace(Some(ended(EndStatus::Cancelled)));
+    bridge.ended("draft:1").await;
+    for _ in 0..200 {
+        if times().len() > 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(times(), ["agent:main:draft:1", "agent:main:draft:1"]);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn secrets_in_an_error_are_not_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    let bridge = world(folder.path(), &gateway).await;
+    bridge.rpc("session.start", turn("draft:1")).await;
+    gateway.end.send_replace(Some(End {
+        message: Some("401 api_key=sk-secret-value, Bearer abcdefgh12345".into()),
+        ..ended(EndStatus::Failed)
+    }));
+    let told = bridge.ended("draft:1").await;
+    assert_eq!(told["message"], json!("401 api_key=…, Bearer …"));
+    bridge.stop().await;
 }

@@ -50,6 +50,8 @@ pub(super) struct Gateway {
     /// How often following a run panics before it works.
     pub(super) panics: AtomicU32,
     pub(super) answers: Mutex<Vec<Option<String>>>,
+    /// Sessions for which nothing is kept running any more.
+    pub(super) closed: Mutex<Vec<String>>,
 }
 
 pub(super) const CONTENT: &[u8] = b"0123456789";
@@ -88,6 +90,7 @@ impl Gateway {
             stuck: AtomicBool::new(false),
             panics: AtomicU32::new(0),
             answers: Mutex::default(),
+            closed: Mutex::default(),
         }
     }
 
@@ -167,6 +170,12 @@ impl Runtime for Remote {
     }
     fn forget<'a>(&'a self, _: &'a SessionKey, _: &'a [RunId]) -> Pending<'a, Result<(), Fault>> {
         Box::pin(async { Ok(()) })
+    }
+    fn close<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async {
+            self.0.closed.lock().unwrap().push(session.to_string());
+            Ok(())
+        })
     }
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
         Box::pin(async {

@@ -285,8 +285,9 @@ async fn a_question_that_waited_as_long_as_configured_expires_also_over_a_restar
         ..Rules::default()
     };
     let bridge = ruled(folder.path(), &gateway, limited).await;
-    // The agent hears that nobody will answer.
-    assert_eq!(heard(&gateway).await, [None]);
+    // The agent is told no, by the option that holds this once.
+    let no = Some("label reject_once".to_owned());
+    assert_eq!(heard(&gateway).await, [no]);
     let question = questions(&bridge, "draft:1").await[0].clone();
     assert_eq!(
         (
