@@ -45,6 +45,7 @@ pub(crate) fn build(record: &TaskThread, turn: &QueuedTurn, session: Session) ->
         execution_target: None,
         requested_execution_target: None,
         provider: None,
+        agent_id: None,
         inline_attachments: Vec::new(),
         metadata: Some(Metadata {
             xworkmate_task_artifact_contract: Some(contract),

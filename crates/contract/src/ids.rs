@@ -29,6 +29,12 @@ pub enum BadId {
         /// The id that was asked for.
         what: &'static str,
     },
+    /// A control character, such as a line's end: neither a gateway nor a person could tell what is meant.
+    #[error("{what} contains a control character")]
+    Control {
+        /// The id that was asked for.
+        what: &'static str,
+    },
     /// A part of the key belongs to the gateway's own sessions.
     #[error("{what} contains the reserved part `{part}:`")]
     Reserved {
@@ -126,7 +132,9 @@ fn no_nul(what: &'static str, text: &str) -> Result<(), BadId> {
 }
 
 fn not_reserved(what: &'static str, text: &str) -> Result<(), BadId> {
-    no_nul(what, text)?;
+    if text.contains(char::is_control) {
+        return Err(BadId::Control { what });
+    }
     let mut parts: Vec<&str> = text.split(':').collect();
     parts.pop();
     match RESERVED
@@ -144,7 +152,7 @@ text_id! {
 }
 text_id! {
     /// The app's name for a thread (`draft:1780658097668838-1`). Equal to `TaskThread.sessionKey`.
-    AppThreadKey, "appThreadKey", 480, not_reserved
+    AppThreadKey, "appThreadKey", 512, not_reserved
 }
 text_id! {
     /// A session on a runtime (`agent:main:draft:…` on OpenClaw, `builtin:main:draft:…` here).
@@ -209,17 +217,40 @@ impl AppThreadKey {
     }
 }
 
+/// The agent of an OpenClaw gateway that a key names, and the rest of the key.
+fn names_agent(key: &str) -> Option<(&str, &str)> {
+    let (agent, rest) = key.strip_prefix("agent:")?.split_once(':')?;
+    let is_one = gateway_agent(agent).is_some_and(|normal| normal == agent);
+    (is_one && !rest.is_empty()).then_some((agent, rest))
+}
+
+/// The id of an OpenClaw gateway's agent as the gateway itself writes it: small letters, digits, `-`
+/// and `_`, at most 64. `None` when nothing of a name is left.
+pub fn gateway_agent(name: &str) -> Option<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let name = name.trim().to_ascii_lowercase();
+    let parts: Vec<&str> = name
+        .split(|c| !fits(c))
+        .filter(|part| !part.is_empty())
+        .collect();
+    let id: String = parts.join("-").chars().take(64).collect();
+    let id = id.trim_matches('-');
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
 impl SessionKey {
     /// The one-time creation policy for a session that has no mapping yet on the OpenClaw gateway,
-    /// in the gateway's own normal form (lower case). `twin` > 1 tells case twins apart.
-    pub fn for_openclaw(thread: &AppThreadKey, twin: u32) -> Self {
+    /// in the gateway's own normal form (lower case): `agent:<agent>:<appThreadKey>`. A key that names
+    /// its agent (`agent:<id>:…`) has that form already. `twin` > 1 tells case twins apart.
+    pub fn for_openclaw(thread: &AppThreadKey, agent: &str, twin: u32) -> Self {
         let key = thread.as_str().to_lowercase();
+        let (agent, key) = names_agent(&key).unwrap_or((agent, &key));
         let tail = if twin > 1 {
             format!("-{twin}")
         } else {
             String::new()
         };
-        Self(format!("agent:main:{key}{tail}").into())
+        Self(format!("agent:{agent}:{key}{tail}").into())
     }
 
     /// The creation policy for every other runtime: `<runtime>:<agent>:<appThreadKey>`.

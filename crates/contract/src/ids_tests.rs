@@ -23,12 +23,16 @@ fn blank_long_and_reserved_keys_are_refused() {
             "{key}"
         );
     }
-    assert_eq!(
-        AppThreadKey::new("a\0b"),
-        Err(BadId::Nul {
-            what: "appThreadKey"
-        })
-    );
+    for key in ["a\0b", "a\nb", "a\tb", "a\u{7f}b", "a\u{85}b"] {
+        assert_eq!(
+            AppThreadKey::new(key),
+            Err(BadId::Control {
+                what: "appThreadKey"
+            })
+        );
+    }
+    assert!(AppThreadKey::new("x".repeat(512)).is_ok());
+    assert!(AppThreadKey::new("x".repeat(513)).is_err());
     for key in ["draft:acp", "acp", "cronies:1"] {
         assert_eq!(
             AppThreadKey::new(key).map(|k| k.to_string()),
@@ -41,13 +45,24 @@ fn blank_long_and_reserved_keys_are_refused() {
 fn keys_are_made_by_policy_once() {
     let thread = AppThreadKey::new("draft:ABC-1").unwrap();
     assert_eq!(
-        SessionKey::for_openclaw(&thread, 1).as_str(),
+        SessionKey::for_openclaw(&thread, "main", 1).as_str(),
         "agent:main:draft:abc-1"
     );
     assert_eq!(
-        SessionKey::for_openclaw(&thread, 2).as_str(),
-        "agent:main:draft:abc-1-2"
+        SessionKey::for_openclaw(&thread, "writer", 2).as_str(),
+        "agent:writer:draft:abc-1-2"
     );
+    for (thread, key) in [
+        ("agent:Writer:Notes:1", "agent:writer:notes:1"),
+        ("agent:writer:", "agent:main:agent:writer:"),
+        ("agent:writer", "agent:main:agent:writer"),
+        ("agent::x", "agent:main:agent::x"),
+        ("agent:no one:x", "agent:main:agent:no one:x"),
+    ] {
+        let thread = AppThreadKey::new(thread).unwrap();
+        let made = SessionKey::for_openclaw(&thread, "main", 1);
+        assert_eq!(made.as_str(), key);
+    }
     assert_eq!(
         SessionKey::for_runtime("builtin", "main", &thread).as_str(),
         "builtin:main:draft:ABC-1"
@@ -70,4 +85,18 @@ fn ids_are_checked_when_read_from_json() {
         .unwrap_err()
         .to_string();
     assert!(refused.starts_with("run id is required"), "{refused}");
+}
+
+#[test]
+fn an_agent_is_named_as_the_gateway_names_it() {
+    for (said, id) in [
+        (" Writer ", Some("writer")),
+        ("Night  Shift!", Some("night-shift")),
+        ("a_b-c", Some("a_b-c")),
+        ("--", None),
+        ("日本", None),
+        ("", None),
+    ] {
+        assert_eq!(gateway_agent(said).as_deref(), id, "{said:?}");
+    }
 }

@@ -39,6 +39,7 @@ pub use event::{SessionUpdate, Step, StepState, UpdateKind, Usage};
 pub use fault::Fault;
 pub use ids::{
     AccountId, AppThreadKey, BadId, Millis, QuestionId, RequestId, RunId, SessionKey, TokenId,
+    gateway_agent,
 };
 pub use policy::{BadPolicy, PermissionLevel, PermissionPolicy, Rule, ToolKind};
 pub use question::{Answer, Question, QuestionKind, QuestionOption, QuestionState};

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     AppThreadKey, Code, Deliverable, Fault, LoadClass, PermissionLevel, PermissionPolicy,
-    RequestId, Routing, Sha256,
+    RequestId, Routing, Sha256, gateway_agent,
 };
 
 /// Bytes that one inline attachment may have.
@@ -70,6 +70,10 @@ pub struct TurnParams {
     /// The agent in the words of existing apps; it counts where `routing` names nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// The gateway's agent that a new thread works with, when not its default one. A thread keeps its
+    /// agent: later turns need not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
     /// Files that come with the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inline_attachments: Vec<InlineAttachment>,
@@ -176,6 +180,8 @@ pub struct Turn {
     pub working_directory: Option<String>,
     /// Where to run.
     pub routing: Routing,
+    /// The gateway's agent that a new thread works with.
+    pub agent: Option<String>,
     /// Files that come with it.
     pub attachments: Vec<InlineAttachment>,
     /// Folders in which the runtime may leave files, normalised.
@@ -254,6 +260,7 @@ impl TurnParams {
                 .map(|w| w.trim().to_owned())
                 .filter(|w| !w.is_empty()),
             routing,
+            agent: self.agent_id.as_deref().and_then(gateway_agent),
             attachments: self.inline_attachments,
             expected_dirs: expected_dirs(&contract.expected_artifact_dirs)?,
             deliverables,

@@ -14,7 +14,11 @@ fn params(change: impl FnOnce(&mut Value)) -> Result<Turn, Fault> {
 
 #[test]
 fn a_turn_is_read_whole() {
-    let turn = params(|v| v["requestId"] = json!("r-1")).unwrap();
+    let turn = params(|v| {
+        v["requestId"] = json!("r-1");
+        v["agentId"] = json!("Writer");
+    })
+    .unwrap();
     assert_eq!(
         turn,
         Turn {
@@ -26,6 +30,7 @@ fn a_turn_is_read_whole() {
                 explicit_provider_id: Some("builtin".into()),
                 ..Routing::default()
             },
+            agent: Some("writer".into()),
             attachments: vec![],
             expected_dirs: vec!["reports/".into()],
             deliverables: vec![],

@@ -46,8 +46,14 @@ pub trait Runtime: Send + Sync + 'static {
     }
 
     /// The session key for a thread that has no mapping yet. `twin` > 1 when the key before it
-    /// belongs to another thread. After the mapping is made, the mapping alone is read.
-    fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey;
+    /// belongs to another thread. `agent`: whom the turn names, where a runtime has several. After the
+    /// mapping is made, the mapping alone is read.
+    fn new_session_key(
+        &self,
+        thread: &AppThreadKey,
+        agent: Option<&str>,
+        twin: u32,
+    ) -> SessionKey;
 
     /// Makes the session's folder its own, before its first turn is admitted: `CONFLICT` when
     /// another session's key leads to the same folder. Can be repeated.

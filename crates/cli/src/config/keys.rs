@@ -154,6 +154,11 @@ pub(crate) const KEYS: [Key; 40] = [
         &["THREADLINE_OPENCLAW_ADMIN"],
         "whether to ask it for administrator's rights: to be asked for leave when agents run commands; an earlier plugin needs it too",
     ),
+    own(
+        "openclaw.agent",
+        &["THREADLINE_OPENCLAW_AGENT"],
+        "the gateway's agent that works for new threads, when not its default one",
+    ),
     key(
         "lanes.openclaw.max_active",
         &["THREADLINE_OPENCLAW_MAX_ACTIVE"],

@@ -78,6 +78,7 @@ openclaw.url              (not set)                                             
 openclaw.token            (not set)                                                     default
 openclaw.ca               (not set)                                                     default
 openclaw.admin            false                                                         default
+openclaw.agent            (not set)                                                     default
 lanes.openclaw.max_active 5                                                             default
 lanes.openclaw.max_queued 20                                                            default
 openclaw.silence_minutes  10                                                            default

@@ -136,6 +136,8 @@ pub(crate) struct OpenClaw {
     pub(crate) ca: Option<PathBuf>,
     /// Ask for administrator's rights.
     pub(crate) admin: bool,
+    /// The agent for new threads, when not its default one.
+    pub(crate) agent: Option<String>,
     /// Turns at once.
     pub(crate) max_active: u32,
     /// Turns that wait.

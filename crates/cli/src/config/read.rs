@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use threadline_contract::{PermissionPolicy, RuntimeId};
+use threadline_contract::{PermissionPolicy, RuntimeId, gateway_agent};
 use threadline_engine::{Budgets, Keep, Rules};
 
 use super::{
@@ -362,6 +362,7 @@ impl Read {
         let ca = self.said("openclaw.ca", |v, base| v.path(base, home));
         self.show("openclaw.ca", ca.as_ref().map(|p| p.display().to_string()));
         let admin = self.or("openclaw.admin", false, |v, _| v.truth(), bool::to_string);
+        let agent = self.maybe("openclaw.agent", agent_name);
         let max_active = self.whole("lanes.openclaw.max_active", 5, 1..=1000);
         let max_queued = self.whole("lanes.openclaw.max_queued", 20, 0..=100_000);
         if token.is_some() && !self.layers.contains_key("openclaw.url") {
@@ -373,6 +374,7 @@ impl Read {
             token,
             ca,
             admin,
+            agent,
             max_active,
             max_queued,
         })
@@ -445,6 +447,12 @@ fn gateway_url(value: &Value) -> Result<String, Wanted> {
         true => Ok(text.trim_end_matches('/').to_owned()),
         false => Err(wanted()),
     }
+}
+
+/// The name of a gateway's agent, in the gateway's own form.
+fn agent_name(value: &Value) -> Result<String, Wanted> {
+    let id = value.text().ok().and_then(gateway_agent);
+    id.ok_or_else(|| "the id of one of the gateway's agents, such as main".into())
 }
 
 fn public_url(value: &Value) -> Result<String, Wanted> {

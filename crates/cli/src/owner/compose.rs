@@ -359,6 +359,7 @@ fn openclaw(config: &Config, places: &Places) -> Result<Option<OpenClaw>, Fault>
         token: set.token.as_ref().map(|token| token.expose().to_owned()),
         ca: set.ca.clone(),
         admin: set.admin,
+        agent: set.agent.clone(),
         folder: places.openclaw(),
         lane: LaneSize {
             max_active: set.max_active,

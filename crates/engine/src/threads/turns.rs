@@ -211,9 +211,10 @@ impl Engine {
         }
         let known = existing.map(|s| s.session_key);
         for twin in 1..=TWINS {
-            let session_key = known
-                .clone()
-                .unwrap_or_else(|| lane.runtime.new_session_key(&turn.thread, twin));
+            let session_key = known.clone().unwrap_or_else(|| {
+                let agent = turn.agent.as_deref();
+                lane.runtime.new_session_key(&turn.thread, agent, twin)
+            });
             if known.is_none() {
                 // Told now rather than by a run that was accepted: another's folder stays another's.
                 lane.runtime.reserve(&session_key).await?;

@@ -130,7 +130,7 @@ impl Runtime for Acp {
         self.shared.config.agent.configured || self.shared.program().is_some()
     }
 
-    fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey {
+    fn new_session_key(&self, thread: &AppThreadKey, _: Option<&str>, twin: u32) -> SessionKey {
         let key = SessionKey::for_runtime("acp", &self.shared.config.agent.name, thread);
         match twin {
             0 | 1 => key,

@@ -98,7 +98,7 @@ impl Runtime for Builtin {
         })
     }
 
-    fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey {
+    fn new_session_key(&self, thread: &AppThreadKey, _: Option<&str>, twin: u32) -> SessionKey {
         let key = SessionKey::for_runtime("builtin", "main", thread);
         match twin {
             0 | 1 => key,

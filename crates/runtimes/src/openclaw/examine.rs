@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use threadline_contract::{Fault, plugin::PREPARE};
 
 use super::{
+    MAIN,
     files::NO_PLUGIN,
     gateway::{CallError, Conn, Gateway, GatewayConfig, trust},
 };
@@ -89,12 +90,13 @@ fn no_plugin(found: impl Into<String>) -> Finding {
     Finding::bad("OpenClaw plugin", found, INSTALL).mended_by(Mend::Plugin)
 }
 
-/// Connects, looks, and leaves. No thread, session or run is made at the gateway. `folder` is where this
-/// machine's identity lies, as for [`OpenClawConfig`](super::OpenClawConfig).
+/// Connects, looks, and leaves. No thread, session or run is made at the gateway. `agent` works for new
+/// threads, if it is not the gateway's default one; `folder` is where this machine's identity lies, as for [`OpenClawConfig`](super::OpenClawConfig).
 pub async fn examine(
     url: &str,
     token: Option<&str>,
     ca: Option<&Path>,
+    agent: Option<&str>,
     folder: &Path,
     version: &str,
 ) -> Result<Vec<Finding>, Fault> {
@@ -108,7 +110,7 @@ pub async fn examine(
         version: version.to_owned(),
     })?;
     let findings = match gateway.wait_up(PATIENCE, PATIENCE).await {
-        Ok(conn) => look(&conn, gateway.url(), version).await,
+        Ok(conn) => look(&conn, gateway.url(), agent, version).await,
         Err(error) => vec![Finding::bad(
             "OpenClaw gateway",
             format!("{error} ({})", gateway.url()),
@@ -119,7 +121,7 @@ pub async fn examine(
     Ok(findings)
 }
 
-async fn look(conn: &Conn, url: &str, version: &str) -> Vec<Finding> {
+async fn look(conn: &Conn, url: &str, agent: Option<&str>, version: &str) -> Vec<Finding> {
     let mut findings = vec![Finding::good(
         "OpenClaw gateway",
         format!("OpenClaw {} at {url}", conn.hello().server.version),
@@ -131,8 +133,9 @@ async fn look(conn: &Conn, url: &str, version: &str) -> Vec<Finding> {
     let agents: Result<Value, _> = conn.call("agents.list", json!({}), PATIENCE).await;
     let agent = match &agents {
         Ok(agents) => {
-            findings.push(of_agents(agents));
-            agents["defaultId"].as_str().unwrap_or("main")
+            let agent = agent.or(agents["defaultId"].as_str()).unwrap_or(MAIN);
+            findings.push(of_agents(agents, agent));
+            agent
         }
         Err(error) => {
             let said = format!("the gateway does not list them: {error}");
@@ -141,7 +144,7 @@ async fn look(conn: &Conn, url: &str, version: &str) -> Vec<Finding> {
                 said,
                 "Agents cannot be checked.",
             ));
-            "main"
+            agent.unwrap_or(MAIN)
         }
     };
     let params = json!({
@@ -155,7 +158,8 @@ async fn look(conn: &Conn, url: &str, version: &str) -> Vec<Finding> {
     findings
 }
 
-fn of_agents(agents: &Value) -> Finding {
+/// The gateway's agents, and the one among them that works for new threads.
+fn of_agents(agents: &Value, works: &str) -> Finding {
     let list = agents["agents"].as_array().into_iter().flatten();
     let names: Vec<&str> = list.filter_map(|agent| agent["id"].as_str()).collect();
     match names.as_slice() {
@@ -164,7 +168,15 @@ fn of_agents(agents: &Value) -> Finding {
             "the gateway has none",
             "`openclaw agents add` makes one.",
         ),
-        names => Finding::good("OpenClaw agents", names.join(", ")),
+        names if names.contains(&works) => {
+            let said = format!("{} ({works} works for new threads)", names.join(", "));
+            Finding::good("OpenClaw agents", said)
+        }
+        names => Finding::bad(
+            "OpenClaw agents",
+            format!("the gateway has no `{works}`, only {}", names.join(", ")),
+            "Set `openclaw.agent` to one of them, or leave it out: then the gateway's default agent works.",
+        ),
     }
 }
 

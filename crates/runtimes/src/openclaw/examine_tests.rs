@@ -78,10 +78,25 @@ fn a_log_among_the_files_of_runs_is_doubted() {
 
 #[test]
 fn a_gateway_without_agents_is_of_no_use() {
-    assert_eq!(of_agents(&json!({"agents": []})).standing, Standing::Bad);
+    let none = of_agents(&json!({"agents": []}), "main");
+    assert_eq!(none.standing, Standing::Bad);
+}
+
+#[test]
+fn the_agent_that_works_must_be_there() {
+    let agents = json!({"agents": [{"id": "writer"}, {"id": "other"}]});
     assert_eq!(
-        of_agents(&json!({"agents": [{"id": "main"}, {"id": "other"}]})),
-        Finding::good("OpenClaw agents", "main, other")
+        of_agents(&agents, "writer"),
+        Finding::good(
+            "OpenClaw agents",
+            "writer, other (writer works for new threads)"
+        )
+    );
+    let missing = of_agents(&agents, "main");
+    assert_eq!(missing.standing, Standing::Bad);
+    assert_eq!(
+        missing.found,
+        "the gateway has no `main`, only writer, other"
     );
 }
 

@@ -32,7 +32,8 @@ use std::{
 
 use serde_json::{Value, json};
 use threadline_contract::{
-    AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey, plugin::PREPARE,
+    AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey, gateway_agent,
+    plugin::PREPARE,
 };
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -56,6 +57,9 @@ use crate::{
 /// How long a first look at the gateway may take.
 const FIRST_LOOK: Duration = Duration::from_secs(4);
 
+/// The agent of a gateway that nobody has heard of yet.
+const MAIN: &str = "main";
+
 /// How the gateway is reached.
 #[derive(Clone)]
 pub struct OpenClawConfig {
@@ -68,6 +72,8 @@ pub struct OpenClawConfig {
     /// Ask for administrator's rights. An earlier plugin needs them, and so does whoever wants to be
     /// asked for leave when an agent runs a command.
     pub admin: bool,
+    /// The agent that works for new threads, when not the gateway's default one.
+    pub agent: Option<String>,
     /// Where this machine's identity and the notes about runs lie.
     pub folder: PathBuf,
     /// How many turns it may take; what it reports itself can only make it fewer.
@@ -82,6 +88,7 @@ pub struct OpenClaw {
     turns: Turns,
     files: Files,
     answers: Answers,
+    agent: Option<String>,
     lane: LaneSize,
     reported: Arc<AtomicU32>,
     _watch: AbortOnDropHandle<()>,
@@ -116,6 +123,7 @@ impl OpenClaw {
             },
             answers: Answers::default(),
             gateway,
+            agent: config.agent.as_deref().and_then(gateway_agent),
             lane: config.lane,
             reported,
             _watch: AbortOnDropHandle::new(watch),
@@ -240,8 +248,15 @@ impl Runtime for OpenClaw {
         page::of(self.gateway.url(), session)
     }
 
-    fn new_session_key(&self, thread: &AppThreadKey, twin: u32) -> SessionKey {
-        SessionKey::for_openclaw(thread, twin)
+    fn new_session_key(
+        &self,
+        thread: &AppThreadKey,
+        agent: Option<&str>,
+        twin: u32,
+    ) -> SessionKey {
+        let agent = agent.or(self.agent.as_deref()).map(str::to_owned);
+        let agent = agent.or_else(|| self.gateway.default_agent());
+        SessionKey::for_openclaw(thread, agent.as_deref().unwrap_or(MAIN), twin)
     }
 
     fn reserve<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {

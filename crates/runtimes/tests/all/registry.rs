@@ -119,7 +119,7 @@ async fn sessions_that_would_share_a_folder_are_told_apart() {
 async fn session_keys_are_made_once_and_twins_get_a_number() {
     let builtin = World::new().builtin();
     let thread = AppThreadKey::new("draft:1").unwrap();
-    let key = |twin| builtin.new_session_key(&thread, twin).to_string();
+    let key = |twin| builtin.new_session_key(&thread, None, twin).to_string();
     assert_eq!(
         [key(1), key(2), key(3)],
         [

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use pretty_assertions::assert_eq;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::json;
-use threadline_contract::Code;
+use threadline_contract::{AppThreadKey, Code};
 use threadline_e2e::tls;
 use threadline_runtimes::{
     Runtime as _,
@@ -245,4 +245,49 @@ async fn a_machine_that_was_approved_is_let_in_when_somebody_asks() {
     assert_eq!(gateway.look(|g| g.connects.len()), 1);
     let found = runtime.probe().await;
     assert!(found.available, "{}", found.status);
+}
+
+/// The agent of a new thread: whom the key or the turn or the settings name, else whom the gateway
+/// names, also when it is away.
+#[tokio::test]
+async fn a_new_thread_works_with_the_gateways_default_agent() {
+    let gateway = Scripted::start(|method, _, gateway| match method {
+        "connect" => {
+            let mut hello = hello(gateway);
+            hello["snapshot"]["sessionDefaults"] = json!({"defaultAgentId": "writer"});
+            Do::Ok(hello)
+        }
+        "config.get" => Do::Frames(vec![json!({
+            "type": "event", "event": "health", "seq": 2, "payload": {"ok": true, "defaultAgentId": "editor"},
+        })]),
+        _ => Do::Ok(json!({})),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let key = |runtime: &OpenClaw, thread: &str, agent: Option<&str>| {
+        let thread = AppThreadKey::new(thread).unwrap();
+        runtime.new_session_key(&thread, agent, 1).to_string()
+    };
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    assert_eq!(key(&runtime, "draft:1", None), "agent:main:draft:1");
+    assert!(runtime.probe().await.available);
+    // It changes its mind while it runs.
+    until(|| key(&runtime, "draft:1", None) == "agent:editor:draft:1").await;
+    assert_eq!(
+        key(&runtime, "draft:1", Some("other")),
+        "agent:other:draft:1"
+    );
+    assert_eq!(key(&runtime, "agent:Third:x", Some("other")), "agent:third:x");
+    runtime.stop().await;
+
+    // Nobody is there, so what was said last holds.
+    let away = |agent: Option<&str>| {
+        let config = gateway.config(folder.path(), Some("t"));
+        let agent = agent.map(str::to_owned);
+        OpenClaw::new(OpenClawConfig { agent, ..config }).unwrap()
+    };
+    assert_eq!(key(&away(None), "draft:1", None), "agent:editor:draft:1");
+    let set = away(Some("Night Shift"));
+    assert_eq!(key(&set, "draft:1", None), "agent:night-shift:draft:1");
+    assert_eq!(key(&set, "draft:1", Some("other")), "agent:other:draft:1");
 }

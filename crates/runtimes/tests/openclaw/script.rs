@@ -141,6 +141,7 @@ impl Scripted {
             token: token.map(str::to_owned),
             ca: None,
             admin: false,
+            agent: None,
             folder: folder.to_owned(),
             lane: LaneSize {
                 max_active: 5,

@@ -203,7 +203,7 @@ impl Inner {
 
 pub(super) fn session_of(run: &FakeRun) -> SessionKey {
     match run.runtime {
-        RuntimeId::OpenClaw => SessionKey::for_openclaw(&run.thread, 1),
+        RuntimeId::OpenClaw => SessionKey::for_openclaw(&run.thread, "main", 1),
         _ => SessionKey::for_runtime(run.runtime.provider(), "main", &run.thread),
     }
 }

@@ -23,7 +23,8 @@ pub(super) async fn openclaw(
     };
     let token = set.token.as_ref().map(|token| token.expose());
     let (ca, folder) = (set.ca.as_deref(), places.openclaw());
-    let findings = match examine(&set.url, token, ca, &folder, VERSION).await {
+    let agent = set.agent.as_deref();
+    let findings = match examine(&set.url, token, ca, agent, &folder, VERSION).await {
         Ok(findings) => findings,
         Err(fault) => return vec![Check::fault("OpenClaw gateway", &fault)],
     };

@@ -35,6 +35,9 @@ struct Kept {
     /// By gateway: a token of one is nothing to another.
     #[serde(default)]
     device_tokens: BTreeMap<String, String>,
+    /// By gateway: the agent that works there when none is named, as it last said.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    default_agents: BTreeMap<String, String>,
 }
 
 /// What is signed: the connection, so that nobody can replay it elsewhere.
@@ -92,6 +95,7 @@ impl Identity {
                 private_key: BASE64.encode(seed),
                 created_at: Millis::now(),
                 device_tokens: BTreeMap::new(),
+                default_agents: BTreeMap::new(),
             },
             pair,
         };
@@ -136,6 +140,21 @@ impl Identity {
                 .insert(gateway.to_owned(), token.to_owned()),
             None => self.kept.device_tokens.remove(gateway),
         };
+        self.save()
+    }
+
+    /// The agent that works at this gateway when none is named.
+    pub(super) fn default_agent(&self, gateway: &str) -> Option<&str> {
+        self.kept.default_agents.get(gateway).map(String::as_str)
+    }
+
+    /// Keeps it for when the gateway cannot be asked. Blocks.
+    pub(super) fn keep_default_agent(&mut self, gateway: &str, agent: &str) -> Result<(), Fault> {
+        if self.default_agent(gateway) == Some(agent) {
+            return Ok(());
+        }
+        let agents = &mut self.kept.default_agents;
+        agents.insert(gateway.to_owned(), agent.to_owned());
         self.save()
     }
 

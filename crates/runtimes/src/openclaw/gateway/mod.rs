@@ -21,14 +21,16 @@ use std::{
 
 use rand::RngExt as _;
 use serde_json::value::RawValue;
-use threadline_contract::{Fault, Millis};
+use threadline_contract::{Fault, Millis, gateway_agent};
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{conn::TURNED_AWAY, handshake::NotOpened, identity::Identity, seen::Seen, wire::OfRun};
+use self::{conn::TURNED_AWAY, handshake::NotOpened, identity::Identity, seen::Seen,
+    wire::{Defaults, OfRun},
+};
 pub(crate) use self::{
     conn::{CallError, Conn, Second},
     tls::trust,
@@ -175,6 +177,12 @@ impl Gateway {
         &self.0.config.url
     }
 
+    /// The agent that works there when none is named, by what it said last.
+    pub(crate) fn default_agent(&self) -> Option<String> {
+        let identity = lock(&self.0.identity);
+        identity.default_agent(self.url()).map(str::to_owned)
+    }
+
     /// Waits for the connection. A gateway that is restarting is waited for longer than one that was
     /// never there.
     pub(crate) async fn wait_up(
@@ -266,6 +274,11 @@ impl Gateway {
 
 impl Inner {
     fn hear(&self, event: &str, payload: &RawValue) {
+        if event == "health" {
+            // Its settings may have changed while it runs.
+            self.note_defaults(&serde_json::from_str(payload.get()).unwrap_or_default());
+            return;
+        }
         let work = matches!(event, "agent" | "chat");
         if !work && !ASKING.contains(&event) {
             return;
@@ -294,6 +307,17 @@ impl Inner {
     }
 }
 
+impl Inner {
+    fn note_defaults(&self, defaults: &Defaults) {
+        let Some(agent) = defaults.agent.as_deref().and_then(gateway_agent) else {
+            return;
+        };
+        if let Err(fault) = lock(&self.identity).keep_default_agent(&self.config.url, &agent) {
+            tracing::warn!(%fault, "the gateway's default agent could not be kept");
+        }
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -312,6 +336,7 @@ async fn keep(inner: Arc<Inner>) {
         let (why, asked) = match opened {
             Ok((socket, hello)) => {
                 tracing::info!(version = %hello.server.version, boot = %hello.server.boot, scopes = ?hello.auth.scopes, "Connected to the OpenClaw gateway at {}", inner.config.url);
+                inner.note_defaults(&hello.snapshot.session_defaults);
                 let (conn, wires) = Conn::new(socket, hello);
                 let conn = Arc::new(conn);
                 inner.link.send_replace(Link::Up(Arc::clone(&conn)));

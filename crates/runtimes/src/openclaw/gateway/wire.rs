@@ -129,6 +129,15 @@ struct Features {
 pub(super) struct Snapshot {
     #[serde(default, rename = "uptimeMs")]
     pub(super) uptime_ms: Option<u64>,
+    #[serde(default, rename = "sessionDefaults")]
+    pub(super) session_defaults: Defaults,
+}
+
+/// What holds where nothing is said; also a part of each `health` event.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Defaults {
+    #[serde(default, rename = "defaultAgentId")]
+    pub(super) agent: Option<String>,
 }
 
 /// What was granted.

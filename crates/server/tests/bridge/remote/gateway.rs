@@ -162,7 +162,7 @@ impl Runtime for Remote {
             }
         })
     }
-    fn new_session_key(&self, thread: &AppThreadKey, _: u32) -> SessionKey {
+    fn new_session_key(&self, thread: &AppThreadKey, _: Option<&str>, _: u32) -> SessionKey {
         SessionKey::new(format!("agent:main:{thread}")).unwrap()
     }
     fn reserve<'a>(&'a self, _: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
