@@ -1,6 +1,7 @@
 //! What is really installed and reachable, and where a turn would run.
 
 use std::{
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -185,9 +186,24 @@ impl Engine {
         params: &ResolveParams,
     ) -> Result<Resolved, Fault> {
         threadline_artifacts::deliverables::check(&params.deliverables)?;
-        workdir::check(params.working_directory.as_deref(), &self.0.config)?;
+        let folder = workdir::check(params.working_directory.as_deref(), &self.0.config)?;
         let id = self.route(caller, None, &params.routing).await?;
+        self.takes(&id, folder.as_deref())?;
         Ok(self.resolved(&id).await)
+    }
+
+    /// Whether turns of this runtime can work in the user's folder, where one is named.
+    pub(crate) fn takes(&self, id: &RuntimeId, folder: Option<&Path>) -> Result<(), Fault> {
+        match (folder, self.lane(id)) {
+            (Some(_), Some(lane)) if !lane.runtime.takes_folder() => Err(Fault::new(
+                Code::WorkdirNotAllowed,
+                format!(
+                    "{} works in its own workspace and takes no other folder. Send the task without one, or to another runtime.",
+                    lane.runtime.label()
+                ),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Whether a runtime can take a turn now, as a result and not as an error.

@@ -70,6 +70,10 @@ pub struct Rules {
     pub budgets: Budgets,
     /// How long a gateway that does not answer may be silent about a run before it counts as lost.
     pub silence: Duration,
+    /// How long a runtime that is away is waited for when a run's files are collected.
+    pub files_wait: Duration,
+    /// How long files that could not be collected rest before somebody who asks has it tried again.
+    pub files_rest: Duration,
 }
 
 impl Default for Rules {
@@ -79,6 +83,8 @@ impl Default for Rules {
             question_wait: None,
             budgets: Budgets::default(),
             silence: Duration::from_secs(10 * 60),
+            files_wait: Duration::from_secs(10 * 60),
+            files_rest: Duration::from_secs(60),
         }
     }
 }
@@ -198,6 +204,11 @@ impl Engine {
     /// Drives a run whose lease this node has.
     pub(crate) fn drive(&self, run: &Run, local: bool) {
         self.drive_as(run, run.lease(), local, None);
+    }
+
+    /// Drives a closed run once more, under a new lease.
+    pub(crate) fn drive_again(&self, run: &Run, lease: Lease) {
+        self.drive_as(run, lease, true, None);
     }
 
     /// Drives a run, or ends it as lost for this reason. Everything that is logged on the way says

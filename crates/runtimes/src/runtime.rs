@@ -40,6 +40,22 @@ pub trait Runtime: Send + Sync + 'static {
         true
     }
 
+    /// What a turn waits for that cannot begin now, and for how long at most, as a sentence. A runtime
+    /// that is not available but says this takes turns all the same.
+    fn waits_for(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether turns can work in a folder of the user's own.
+    fn takes_folder(&self) -> bool {
+        true
+    }
+
+    /// Whether a run's files can be collected when other turns of its session have run since.
+    fn collects_later(&self) -> bool {
+        false
+    }
+
     /// How often its connection was lost since this process started, where it has one.
     fn connections_lost(&self) -> u64 {
         0
@@ -48,12 +64,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// The session key for a thread that has no mapping yet. `twin` > 1 when the key before it
     /// belongs to another thread. `agent`: whom the turn names, where a runtime has several. After the
     /// mapping is made, the mapping alone is read.
-    fn new_session_key(
-        &self,
-        thread: &AppThreadKey,
-        agent: Option<&str>,
-        twin: u32,
-    ) -> SessionKey;
+    fn new_session_key(&self, thread: &AppThreadKey, agent: Option<&str>, twin: u32) -> SessionKey;
 
     /// Makes the session's folder its own, before its first turn is admitted: `CONFLICT` when
     /// another session's key leads to the same folder. Can be repeated.

@@ -60,6 +60,30 @@ impl Store {
         .await
     }
 
+    /// Opens a closed run once more whose files could not be collected, and takes its lease. `None` when
+    /// there is nothing to collect, or somebody else was quicker.
+    pub async fn reopen_files(
+        &self,
+        run: &RunId,
+        owner: &str,
+        now: Millis,
+        ttl_ms: i64,
+    ) -> Result<Option<Lease>> {
+        let (run, owner) = (run.clone(), owner.to_owned());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let epoch: Option<i64> = on!(tx, |c| sqlx::query_scalar(sql::REOPEN_FILES)
+                    .bind(run.as_str())
+                    .bind(owner.as_str())
+                    .bind(now.plus(ttl_ms).0)
+                    .fetch_optional(c)
+                    .await)?;
+                Ok(epoch.map(|epoch| Lease { run, epoch }))
+            })
+        })
+        .await
+    }
+
     /// Takes the leases of up to `limit` open runs that nobody holds, oldest first. Two nodes that
     /// ask at once get different runs.
     pub async fn claim_runs(

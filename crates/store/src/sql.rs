@@ -127,6 +127,9 @@ common {
 
     ACQUIRE_LEASE = "update runs set lease_owner = $2, lease_epoch = lease_epoch + 1, lease_until = $3 \
         where id = $1 and phase <> 'closed' and lease_until <= $4 returning lease_epoch";
+    REOPEN_FILES = "update runs set phase = 'collecting', closed_at = null, artifact_state = 'pending', \
+        lease_owner = $2, lease_epoch = lease_epoch + 1, lease_until = $3 \
+        where id = $1 and phase = 'closed' and artifact_state = 'failed' returning lease_epoch";
     RELEASE_LEASE = "update runs set lease_owner = null, lease_until = 0 where id = $1 and lease_epoch = $2";
     CLAIMABLE_RUNS = concat!("select ", run_columns!(), " from runs where phase <> 'closed' and lease_until <= $1 order by lease_until, num limit $2");
 

@@ -212,7 +212,11 @@ async fn two_bridges_share_a_gateway_that_keeps_its_workspace_elsewhere() {
         std::fs::create_dir_all(folder).unwrap();
     }
     let config = json!({
-        "agents": {"defaults": {"workspace": elsewhere.path()}},
+        // No agent is called main.
+        "agents": {
+            "defaults": {"workspace": elsewhere.path()},
+            "entries": {"writer": {"default": true}, "reader": {}},
+        },
         "plugins": {"entries": {"openclaw-multi-session-plugins": {"config": {
             "openClawMediaDir": media, "openClawTmpDir": tmp,
         }}}},
@@ -234,7 +238,18 @@ async fn two_bridges_share_a_gateway_that_keeps_its_workspace_elsewhere() {
     );
     assert_eq!(ours, completed("ours", &["reports/o.md"]));
     assert_eq!(theirs, completed("theirs", &["reports/t.md"]));
-    let scope = bench.status("draft:ours").await["artifactDirectory"].clone();
+    let status = bench.status("draft:ours").await;
+    assert_eq!(
+        status["openclawSessionKey"],
+        json!("agent:writer:draft:ours")
+    );
+    let mut named = turn("draft:named", "[[say named]]");
+    named["agentId"] = json!("reader");
+    bench.world.rpc("session.start", named).await;
+    assert_eq!(bench.ended("draft:named").await, completed("named", &[]));
+    let named = bench.status("draft:named").await["openclawSessionKey"].clone();
+    assert_eq!(named, json!("agent:reader:draft:named"));
+    let scope = status["artifactDirectory"].clone();
     let folder = elsewhere.path().canonicalize().unwrap();
     assert!(
         scope

@@ -42,7 +42,7 @@ const fn secret(name: &'static str, env: &'static [&'static str], about: &'stati
 pub(crate) const PREFIX: &str = "THREADLINE_";
 
 /// Every setting, in the order of the documentation.
-pub(crate) const KEYS: [Key; 40] = [
+pub(crate) const KEYS: [Key; 41] = [
     key("data", &["THREADLINE_DATA"], "the data folder"),
     key(
         "workspaces",
@@ -57,7 +57,7 @@ pub(crate) const KEYS: [Key; 40] = [
     key(
         "auto_runtime",
         &["THREADLINE_AUTO_RUNTIME"],
-        "where a task runs when nobody says",
+        "where a task runs when nobody says; `openclaw` where `openclaw.url` is set and `model.url` is not",
     ),
     key(
         "server.listen",

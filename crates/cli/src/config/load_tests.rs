@@ -503,3 +503,21 @@ fn files_are_kept_for_ever_unless_somebody_says_so() {
         "whoever made a folder must not remove files"
     );
 }
+
+#[test]
+fn a_gateway_that_is_set_counts_before_the_demonstration() {
+    let auto = |text: &str| {
+        let mut sources = sources();
+        sources.files = vec![own(text)];
+        load(&sources).unwrap().auto_runtime
+    };
+    let gateway = "openclaw.url = \"ws://127.0.0.1:18789\"\n";
+    let model = "model.url = \"http://127.0.0.1:1/v1\"\nmodel.model = \"m\"\n";
+    assert_eq!(auto(gateway), RuntimeId::OpenClaw);
+    assert_eq!(auto(model), RuntimeId::Builtin);
+    assert_eq!(auto(&format!("{gateway}{model}")), RuntimeId::Builtin);
+    assert_eq!(
+        auto(&format!("auto_runtime = \"builtin\"\n{gateway}")),
+        RuntimeId::Builtin
+    );
+}

@@ -143,9 +143,15 @@ impl Read {
             places,
             home.map(|h| h.join(".xworkmate/threads")),
         );
+        // The demonstration is for who has set up nothing else.
+        let set = |key: &str| self.layers.contains_key(key);
+        let auto = match set("openclaw.url") && !set("model.url") {
+            true => RuntimeId::OpenClaw,
+            false => RuntimeId::Builtin,
+        };
         let auto_runtime = self.or(
             "auto_runtime",
-            RuntimeId::Builtin,
+            auto,
             |v, _| runtime(v),
             RuntimeId::to_string,
         );
@@ -318,6 +324,7 @@ impl Read {
                 complex: minutes("budgets.complex_minutes", default.budgets.complex),
             },
             silence: Duration::from_secs(u64::from(silence) * 60),
+            ..Rules::default()
         }
     }
 

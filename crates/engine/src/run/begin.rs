@@ -5,6 +5,7 @@ use std::time::Duration;
 use threadline_contract::{Fault, Millis, RunStatus, UpdateKind, context};
 use threadline_runtimes::{Places, Registry};
 use threadline_store::RunChange;
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::{
@@ -14,6 +15,9 @@ use super::{
     phase::Event,
     update,
 };
+
+/// How long a turn that cannot begin is silent about it, and how often it looks whether the reason changed.
+const SILENT: Duration = Duration::from_secs(2);
 
 impl Driver<'_> {
     pub(super) async fn wait_for_place(&mut self) -> Result<(), Halt> {
@@ -62,9 +66,12 @@ impl Driver<'_> {
         let (runtime, plan) = (self.runtime.clone(), self.plan.clone());
         let mut preparing = runtime.prepare(&plan);
         let stopping = self.engine.stopping().clone();
+        let mut look = tokio::time::interval_at(Instant::now() + SILENT, SILENT);
+        let mut told = None;
         let prepared = loop {
             tokio::select! {
                 prepared = &mut preparing => break prepared,
+                _ = look.tick() => self.tell_what_it_waits_for(&mut told).await?,
                 // A runtime that is away can be waited for long; nothing has begun meanwhile.
                 () = self.next_control() => {
                     self.reload().await?;
@@ -86,6 +93,18 @@ impl Driver<'_> {
                     .await
             }
         }
+    }
+
+    /// Says in the log what keeps the turn from beginning, once for each reason.
+    async fn tell_what_it_waits_for(&self, told: &mut Option<String>) -> Result<(), Halt> {
+        let now = self.runtime.waits_for();
+        if now.is_none() || now == *told {
+            return Ok(());
+        }
+        let mut update = self.update(UpdateKind::Task, "task.note");
+        update.message.clone_from(&now);
+        *told = now;
+        self.log(vec![update::logged(&update, None)?]).await
     }
 
     /// The run's folders; making them is repeatable, so a driver that takes over just asks again.

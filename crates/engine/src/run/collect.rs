@@ -1,9 +1,10 @@
 //! The last phase: what the ended run made is brought into its scope, listed and recorded.
 
 use threadline_artifacts::deliverables;
-use threadline_contract::{Millis, Missing, RunStatus, UpdateKind};
+use threadline_contract::{Code, Fault, Millis, Missing, RunStatus, UpdateKind};
 use threadline_runtimes::{End, EndStatus, Manifest, Registry};
 use threadline_store::{ArtifactState, RunChange};
+use tokio::time::Instant;
 use tracing::{error, warn};
 
 use super::{
@@ -16,6 +17,8 @@ use super::{
 
 /// After so many failures the run is closed without its files, and says so.
 const TRIES: u32 = 8;
+/// With this one it is said that they are late.
+const TOLD: u32 = 4;
 
 impl Driver<'_> {
     pub(super) async fn collect(&mut self) -> Result<(), Halt> {
@@ -65,6 +68,7 @@ impl Driver<'_> {
                 change.usage = manifest.usage;
                 let mut kept = Kept::read(self.engine.store(), self.id()).await?;
                 kept.receipt = manifest.receipt;
+                kept.artifacts_failed = None;
                 change.turn = Some(kept.text()?);
             }
             Err(why) => {
@@ -122,7 +126,11 @@ impl Driver<'_> {
 
     /// Collects, trying again when the disk or the runtime fails. The inner error is final.
     async fn gather(&self, end: &End) -> Result<Result<Manifest, String>, Halt> {
-        let mut patience = Patience::new(250, 30);
+        let mut patience = Patience::new(250, 15);
+        let begun = Instant::now();
+        // Somebody asked for them, and waits.
+        let again = Kept::read(self.engine.store(), self.id()).await?;
+        let again = again.artifacts_failed.is_some();
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -131,11 +139,30 @@ impl Driver<'_> {
                 Err(fault) => fault,
             };
             error!(run.id = %self.id(), code = %fault.code, attempt, "Files of run {} could not be collected: {}", self.id(), fault.message);
-            if attempt == TRIES {
+            let away = fault.code == Code::ProviderUnavailable;
+            let enough = match (away, again) {
+                (true, true) => true,
+                (true, false) => begun.elapsed() >= self.engine.0.config.rules.files_wait,
+                (false, _) => attempt == TRIES,
+            };
+            if enough {
                 return Ok(Err(format!("{}: {}", fault.code, fault.message)));
+            }
+            if attempt == TOLD && away {
+                self.tell_that_files_wait(&fault).await?;
             }
             patience.wait(self.engine).await?;
         }
+    }
+
+    async fn tell_that_files_wait(&self, fault: &Fault) -> Result<(), Halt> {
+        let mut update = self.update(UpdateKind::Task, "task.note");
+        update.message = Some(format!(
+            "The run's files cannot be collected yet: {} It is tried again for {} minutes.",
+            fault.message,
+            self.engine.0.config.rules.files_wait.as_secs() / 60
+        ));
+        self.log(vec![update::logged(&update, None)?]).await
     }
 
     fn all_missing(&self) -> Vec<Missing> {

@@ -61,7 +61,7 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
         artifact_directory: kept.artifact_directory,
         artifacts: around.artifacts,
         artifacts_pending: ended && run.phase != Phase::Closed,
-        artifacts_failed: kept.artifacts_failed,
+        artifacts_failed: kept.artifacts_failed.filter(|_| run.phase == Phase::Closed),
         missing: run.missing.clone(),
         usage: run.usage,
         wall_ms: times.map(|t| t.wall),

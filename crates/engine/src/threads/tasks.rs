@@ -33,6 +33,7 @@ impl Engine {
         if let Some(scope) = &params.artifact_scope {
             ArtifactScope::check(scope.as_str(), &run.session_key, &run.id)?;
         }
+        self.collect_again(&run).await?;
         let unheard = match run.status.is_terminal() {
             true => None,
             false => self.unheard(&run).await?,
@@ -40,6 +41,28 @@ impl Engine {
         // Read again: the registry may just have ended it.
         let run = self.0.store.run(&caller.account, &run.id).await?;
         self.snapshot(&run, unheard, params).await
+    }
+
+    /// Has the files of a closed run collected after all, if they could not be before: whoever asks for
+    /// them has it tried again, now and then.
+    async fn collect_again(&self, run: &Run) -> Result<(), Fault> {
+        let lane = self.lane(&run.runtime);
+        let later = lane.is_some_and(|lane| lane.runtime.collects_later());
+        let rest = self.0.config.rules.files_rest.as_millis() as i64;
+        let rested = |at: Millis| Millis::now().since(at) >= rest;
+        if run.artifact_state != ArtifactState::Failed
+            || !later
+            || !run.closed_at.is_some_and(rested)
+        {
+            return Ok(());
+        }
+        let (node, ttl) = (&self.0.config.node, self.0.config.lease_ttl.as_millis());
+        let now = Millis::now();
+        let lease = self.0.store.reopen_files(&run.id, node, now, ttl as i64);
+        if let Some(lease) = lease.await? {
+            self.drive_again(run, lease);
+        }
+        Ok(())
     }
 
     /// The snapshot as it stands, for the end of a stream.

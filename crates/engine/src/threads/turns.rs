@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use threadline_contract::{
     AppThreadKey, Code, Fault, Millis, PermissionPolicy, QueuePlace, RunId, RunStatus, RuntimeId,
-    canonical,
+    SessionKey, canonical,
     method::{self, Resolved},
     rpc,
     turn::{Turn, TurnParams},
@@ -67,7 +67,8 @@ impl Engine {
             .route(caller, Some(&turn.thread), &turn.routing)
             .await?;
         let resolved = self.resolved(&runtime).await;
-        if !resolved.success {
+        let waits = |lane: &Lane| lane.runtime.waits_for().is_some();
+        if !resolved.success && !self.lane(&runtime).is_some_and(waits) {
             return Ok(TurnAnswer::Unavailable(Box::new(resolved)));
         }
         let files = attachments::verify(&turn.attachments)?;
@@ -192,8 +193,9 @@ impl Engine {
             Err(StoreError::NotFound) => None,
             Err(other) => return Err(other.into()),
         };
-        let folder = workdir::check(turn.working_directory.as_deref(), &self.0.config)?
-            .map(|p| p.display().to_string());
+        let folder = workdir::check(turn.working_directory.as_deref(), &self.0.config)?;
+        self.takes(runtime, folder.as_deref())?;
+        let folder = folder.map(|p| p.display().to_string());
         if continues {
             let session = existing.filter(|s| s.state == SessionState::Open).ok_or_else(|| {
                 Fault::new(Code::ContinuationUnavailable, format!("Thread `{}` has no open session on {runtime}. Start a new one with session.start.", turn.thread))
@@ -216,6 +218,8 @@ impl Engine {
                 lane.runtime.new_session_key(&turn.thread, agent, twin)
             });
             if known.is_none() {
+                SessionKey::new(session_key.as_str())
+                    .map_err(|e| Fault::invalid(format!("The thread's key is too long: {e}.")))?;
                 // Told now rather than by a run that was accepted: another's folder stays another's.
                 lane.runtime.reserve(&session_key).await?;
             }

@@ -42,7 +42,7 @@ pub use self::examine::{Finding, Mend, Standing, examine};
 use self::{
     answer::Answers,
     evidence::Ruling,
-    files::Files,
+    files::{Files, Plugin},
     gateway::{Gateway, GatewayConfig, Link},
     notes::Notes,
     stops::Stops,
@@ -119,6 +119,7 @@ impl OpenClaw {
             },
             files: Files {
                 gateway: gateway.clone(),
+                plugin: Plugin::default(),
                 http: route::client(tls)?,
             },
             answers: Answers::default(),
@@ -227,7 +228,7 @@ impl Runtime for OpenClaw {
                 Link::Up(conn) if conn.hello().has(PREPARE) && conn.is_draining() => {
                     (true, format!("OpenClaw at {url} is stopping; turns wait"))
                 }
-                Link::Up(conn) if conn.hello().has(PREPARE) => {
+                Link::Up(conn) if self.files.has_plugin(&conn).await => {
                     let version = &conn.hello().server.version;
                     (true, format!("OpenClaw {version} at {url}"))
                 }
@@ -244,32 +245,48 @@ impl Runtime for OpenClaw {
         })
     }
 
+    fn waits_for(&self) -> Option<String> {
+        let away = |why: &str| {
+            format!(
+                "{why} The turn waits for it, for two minutes at most ({}).",
+                self.gateway.url()
+            )
+        };
+        match self.gateway.link() {
+            Link::Up(conn) if conn.is_draining() => {
+                Some("The OpenClaw gateway is stopping. The turn begins when it is back.".into())
+            }
+            Link::Up(conn) if conn.hello().has(PREPARE) => {
+                Some(away("The OpenClaw gateway does not answer yet."))
+            }
+            Link::New => Some(away("The OpenClaw gateway does not answer yet.")),
+            Link::Down { why, .. } => Some(away(&why)),
+            Link::Up(_) | Link::Refused { .. } => None,
+        }
+    }
+
+    fn takes_folder(&self) -> bool {
+        false
+    }
+
+    fn collects_later(&self) -> bool {
+        // By the plugin's books, which know when each run began and ended.
+        true
+    }
+
     fn page(&self, session: &SessionKey) -> Option<String> {
         page::of(self.gateway.url(), session)
     }
 
-    fn new_session_key(
-        &self,
-        thread: &AppThreadKey,
-        agent: Option<&str>,
-        twin: u32,
-    ) -> SessionKey {
+    fn new_session_key(&self, thread: &AppThreadKey, agent: Option<&str>, twin: u32) -> SessionKey {
         let agent = agent.or(self.agent.as_deref()).map(str::to_owned);
         let agent = agent.or_else(|| self.gateway.default_agent());
         SessionKey::for_openclaw(thread, agent.as_deref().unwrap_or(MAIN), twin)
     }
 
-    fn reserve<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(async move {
-            // The folder is the plugin's to give, in `prepare`; here only what no gateway would take.
-            match session.as_str().chars().count() {
-                0..=512 => Ok(()),
-                _ => Err(Fault::new(
-                    Code::InvalidRequest,
-                    "The thread's key is too long for the gateway: at most 501 characters.",
-                )),
-            }
-        })
+    fn reserve<'a>(&'a self, _: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
+        // The folder is the plugin's to give, in `prepare`.
+        Box::pin(async { Ok(()) })
     }
 
     fn forget<'a>(
@@ -285,12 +302,6 @@ impl Runtime for OpenClaw {
 
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
         Box::pin(async move {
-            if plan.working_directory.is_some() {
-                return Err(Fault::new(
-                    Code::WorkdirNotAllowed,
-                    "OpenClaw works in its own workspace and takes no other folder. Send the task without one, or to another runtime.",
-                ));
-            }
             self.gateway.try_again();
             self.files.prepare(plan).await
         })

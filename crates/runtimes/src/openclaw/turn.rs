@@ -24,7 +24,8 @@ use crate::{End, RunRef, TurnPlan};
 
 /// How long a gateway that was never there is waited for.
 pub(super) const NEVER: Duration = Duration::from_secs(4);
-/// How long one that is restarting is: it needs ten seconds, on a busy machine more than a minute.
+/// How long one that is restarting is, and any by a turn that has not begun: it needs ten seconds, on a
+/// busy machine more than a minute.
 pub(super) const RESTARTING: Duration = Duration::from_secs(120);
 /// How long a small question may take.
 pub(super) const SMALL: Duration = Duration::from_secs(30);
@@ -130,7 +131,7 @@ impl Turns {
         let stop = self.stops.expect(&run);
         loop {
             let conn = tokio::select! {
-                conn = self.gateway.wait_for_work(NEVER, RESTARTING) => conn.map_err(unreachable)?,
+                conn = self.gateway.wait_to_begin(RESTARTING) => conn.map_err(unreachable)?,
                 () = stop.asked() => return Err(stopped()),
             };
             let note = match self.notes.read(&run).await? {

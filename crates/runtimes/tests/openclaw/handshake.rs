@@ -277,7 +277,10 @@ async fn a_new_thread_works_with_the_gateways_default_agent() {
         key(&runtime, "draft:1", Some("other")),
         "agent:other:draft:1"
     );
-    assert_eq!(key(&runtime, "agent:Third:x", Some("other")), "agent:third:x");
+    assert_eq!(
+        key(&runtime, "agent:Third:x", Some("other")),
+        "agent:third:x"
+    );
     runtime.stop().await;
 
     // Nobody is there, so what was said last holds.

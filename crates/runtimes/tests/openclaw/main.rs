@@ -5,6 +5,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod away;
 mod cases;
 mod files;
 mod handshake;

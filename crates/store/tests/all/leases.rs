@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use threadline_contract::{Millis, RunId};
-use threadline_store::{Lease, Phase, RunChange, Store, StoreError, Takeover};
+use threadline_store::{ArtifactState, Lease, Phase, RunChange, Store, StoreError, Takeover};
 
 use crate::world::{World, event, on_both, stream};
 
@@ -18,6 +18,7 @@ on_both![
     claims_never_overlap,
     closed_and_unknown_runs_have_no_lease,
     an_append_is_fenced,
+    only_a_closed_run_without_its_files_is_opened_again,
 ];
 
 async fn acquire(store: &Store, run: &RunId, owner: &str, now: i64) -> Option<Lease> {
@@ -230,4 +231,43 @@ async fn an_append_is_fenced(world: World) {
     for (n, (seq, _)) in log.iter().enumerate() {
         assert_eq!(*seq, n as i64 + 1);
     }
+}
+
+async fn only_a_closed_run_without_its_files_is_opened_again(world: World) {
+    let (store, run) = (&world.store, world.run().await);
+    let reopen = || store.reopen_files(&run.id, "b", Millis(2000), 100);
+    assert_eq!(reopen().await.unwrap(), None);
+    let lease = acquire(store, &run.id, "a", 1000).await.unwrap();
+    let closed = |artifact_state| RunChange {
+        phase: Some(Phase::Closed),
+        closed_at: Some(Millis(1050)),
+        artifact_state: Some(artifact_state),
+        ..RunChange::default()
+    };
+    let failed = closed(ArtifactState::Failed);
+    store.change_run(&lease, failed, vec![]).await.unwrap();
+    let again = reopen().await.unwrap().unwrap();
+    assert_eq!(again.epoch, lease.epoch + 1);
+    // Another is too late, and who closed it has nothing to say any more.
+    assert_eq!(reopen().await.unwrap(), None);
+    let late = store.change_run(&lease, RunChange::default(), vec![]).await;
+    assert!(matches!(late, Err(StoreError::Stale)), "{late:?}");
+    let open = store.run_any(&run.id).await.unwrap();
+    assert_eq!(
+        (
+            open.phase,
+            open.artifact_state,
+            open.closed_at,
+            open.lease_until
+        ),
+        (
+            Phase::Collecting,
+            ArtifactState::Pending,
+            None,
+            Millis(2100)
+        )
+    );
+    let done = closed(ArtifactState::Done);
+    store.change_run(&again, done, vec![]).await.unwrap();
+    assert_eq!(reopen().await.unwrap(), None);
 }

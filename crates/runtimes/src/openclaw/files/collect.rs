@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use threadline_contract::{
     Artifact, ArtifactPath, Code, EmptyReason, Fault, Millis, OmitReason, Omitted,
-    plugin::{COLLECT, CollectParams, ExportParams, GATHER, LIST, OmittedSet, Proof},
+    plugin::{COLLECT, CollectParams, ExportParams, GATHER, LIST, OmittedSet, PREPARE, Proof},
 };
 
-use super::{Files, Flat, LARGE, foreign, left, own_scope, whose};
+use super::{Files, Flat, LARGE, foreign, left, no_plugin, own_scope, whose};
 use crate::{
     End, EndStatus, Manifest, TurnPlan,
     openclaw::{
@@ -109,6 +109,9 @@ impl Files {
     ) -> Result<Manifest, Fault> {
         let conn = self.gateway.wait_for_work(NEVER, RESTARTING).await;
         let conn = conn.map_err(unreachable)?;
+        if !self.has(&conn, PREPARE).await {
+            return Err(no_plugin(Code::RuntimeReadFailed));
+        }
         let mut params = ExportParams {
             whose: whose(&plan.session, &plan.run),
             proof: self.proof(end, note),

@@ -8,15 +8,23 @@ mod collect;
 mod left;
 mod prepare;
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use threadline_contract::{ArtifactScope, Code, Fault, RunId, SessionKey, Sha256, plugin::Whose};
+use threadline_contract::{
+    ArtifactScope, Code, Fault, RunId, SessionKey, Sha256,
+    method::TASKS_GET,
+    plugin::{PREPARE, Whose},
+};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    gateway::{CallError, Conn, Gateway},
+    gateway::{CallError, Conn, Gateway, WireError},
     turn::{NEVER, RESTARTING, unreachable},
 };
 
@@ -27,13 +35,33 @@ const PATIENCE: Duration = Duration::from_secs(450);
 /// How long one is that loads the plugin anew.
 const RELOADING: Duration = Duration::from_secs(10);
 
+/// How long a plugin that answered counts as there.
+const LATELY: Duration = Duration::from_secs(5);
+/// How long a look whether it is there may take.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// What is said where the plugin is missing.
 pub(super) const NO_PLUGIN: &str = "The OpenClaw gateway has no Threadline plugin, so it cannot keep a run's files apart. `threadline openclaw install` puts it there.";
+
+/// When the plugin last answered.
+#[derive(Clone, Default)]
+pub(super) struct Plugin(Arc<Mutex<Option<Instant>>>);
+
+impl Plugin {
+    fn heard(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+    fn was_heard(&self) -> bool {
+        let heard = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.is_some_and(|at| at.elapsed() < LATELY)
+    }
+}
 
 /// Files on a gateway.
 #[derive(Clone)]
 pub(super) struct Files {
     pub(super) gateway: Gateway,
+    pub(super) plugin: Plugin,
     pub(super) http: reqwest::Client,
 }
 
@@ -69,7 +97,13 @@ impl Files {
             let conn = self.gateway.wait_for_work(NEVER, RESTARTING).await;
             let conn = conn.map_err(unreachable)?;
             let error = match conn.call(method, &params, limit).await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    self.plugin.heard();
+                    return Ok(answer);
+                }
+                Err(error) if forbids(&error) && !self.has_still(&conn, method).await => {
+                    return Err(no_plugin(code));
+                }
                 Err(error) => error,
             };
             let (pause, patience) = match &error {
@@ -91,6 +125,39 @@ impl Files {
             }
             sleep(Duration::from_millis(pause)).await;
         }
+    }
+
+    /// Whether the gateway has this method of the plugin. If it had it not when it greeted, it is asked
+    /// again.
+    async fn has(&self, conn: &Conn, method: &str) -> bool {
+        conn.hello().has(method) || self.has_still(conn, method).await
+    }
+
+    /// The same, by what the gateway says now.
+    async fn has_still(&self, conn: &Conn, method: &str) -> bool {
+        self.gateway.read_features(conn).await;
+        conn.hello().has(method)
+    }
+
+    /// Whether the plugin is there. If nothing was heard of it lately, it is asked something small, as a
+    /// gateway forbids what it does not know.
+    pub(super) async fn has_plugin(&self, conn: &Conn) -> bool {
+        if !self.has(conn, PREPARE).await {
+            return false;
+        }
+        if self.plugin.was_heard() {
+            return true;
+        }
+        let nothing = serde_json::json!({});
+        let there = match conn.call::<Value>(TASKS_GET, nothing, LOOK).await {
+            Err(error) if forbids(&error) => self.has_still(conn, PREPARE).await,
+            // Whatever else it says, or is too busy to say.
+            _ => true,
+        };
+        if there {
+            self.plugin.heard();
+        }
+        there
     }
 
     pub(super) async fn conn(&self, restarting: Duration) -> Result<Arc<Conn>, Fault> {
@@ -121,13 +188,31 @@ pub(super) fn plain(params: &impl Serialize) -> Result<Value, Fault> {
     Ok(value)
 }
 
+/// A gateway says so of a method that others may ask, and of one that it does not know.
+fn is_missing_scope(refusal: &WireError) -> bool {
+    refusal.code == "FORBIDDEN" || refusal.detail("code") == Some("MISSING_SCOPE")
+}
+
+fn forbids(error: &CallError) -> bool {
+    matches!(error, CallError::Refused(refusal) if is_missing_scope(refusal))
+}
+
+/// What a caller is told when there is no plugin. Files may come when it is back.
+fn no_plugin(code: Code) -> Fault {
+    let code = match code {
+        Code::OpenClawPrepareFailed => code,
+        _ => Code::ProviderUnavailable,
+    };
+    Fault::new(code, NO_PLUGIN)
+}
+
 /// What a caller is told when the plugin said no.
 pub(super) fn refused(error: CallError, code: Code) -> Fault {
     let refusal = match error {
         CallError::Refused(refusal) if !refusal.is_stopping() => refusal,
         other => return unreachable(other),
     };
-    if refusal.detail("code") == Some("MISSING_SCOPE") {
+    if is_missing_scope(&refusal) {
         return Fault::new(
             code,
             "The plugin in the OpenClaw gateway answers administrators only. `threadline openclaw install` puts one there that does not need it, or set `openclaw.admin = true`.",

@@ -8,11 +8,12 @@ use threadline_contract::{
     ArtifactScope, Code, Fault,
     plugin::{GATHER, PREPARE, PrepareParams, SCHEMA_VERSION},
 };
+use tokio::time::Instant;
 
-use super::{Files, NO_PLUGIN, foreign, own_scope, plain, whose};
+use super::{Files, foreign, no_plugin, own_scope, plain, whose};
 use crate::{
     Places, TurnPlan,
-    openclaw::turn::{NEVER, RESTARTING, SMALL, unreachable},
+    openclaw::turn::{RESTARTING, SMALL, unreachable},
 };
 
 #[derive(Deserialize)]
@@ -29,10 +30,10 @@ struct Prepared {
 impl Files {
     /// Makes the run's folder on the gateway's host, and the mapping of its session.
     pub(in crate::openclaw) async fn prepare(&self, plan: &TurnPlan) -> Result<Places, Fault> {
-        let conn = self.gateway.wait_for_work(NEVER, RESTARTING).await;
+        let conn = self.gateway.wait_to_begin(RESTARTING).await;
         let conn = conn.map_err(unreachable)?;
-        if !conn.hello().has(PREPARE) {
-            return Err(Fault::new(Code::OpenClawPrepareFailed, NO_PLUGIN));
+        if !self.has(&conn, PREPARE).await {
+            return Err(no_plugin(Code::OpenClawPrepareFailed));
         }
         let params = PrepareParams {
             whose: whose(&plan.session, &plan.run),
@@ -67,7 +68,19 @@ impl Files {
             params.insert("externalTaskId".into(), plan.run.as_str().into());
         }
         let code = Code::OpenClawPrepareFailed;
-        let prepared: Prepared = self.ask(PREPARE, &params, SMALL, code).await?;
+        let begun = Instant::now();
+        let prepared: Prepared = loop {
+            match self.ask(PREPARE, &params, SMALL, code).await {
+                // Nothing has begun, so a gateway that hangs can be asked again.
+                Err(fault)
+                    if fault.code == Code::ProviderUnavailable && begun.elapsed() < RESTARTING =>
+                {
+                    let conn = self.gateway.wait_to_begin(RESTARTING).await;
+                    conn.map_err(unreachable)?;
+                }
+                prepared => break prepared?,
+            }
+        };
         let scope = own_scope(&prepared.artifact_scope, &plan.session, &plan.run);
         let same =
             prepared.run_id == plan.run.as_str() && prepared.session_key == plan.session.as_str();

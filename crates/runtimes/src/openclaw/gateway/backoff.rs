@@ -16,17 +16,12 @@ pub(super) fn is_close(gone: Option<Duration>) -> bool {
     gone.is_some_and(|gone| gone < CLOSE)
 }
 
-/// The pause before the next try. `gone`: how long ago a gateway that worked went away, if one did.
-/// `tries`: how many failed since it was last looked for closely. `asked`: what the gateway itself
+/// The pause before the next try. `close`: it is looked for closely, because it worked lately or a turn
+/// waits for it. `tries`: how many failed since it was last looked for closely. `asked`: what the gateway itself
 /// asked for. `dice`: 0 to 1, so that many clients do not come back at once.
-pub(super) fn pause(
-    gone: Option<Duration>,
-    tries: u32,
-    asked: Option<Duration>,
-    dice: f64,
-) -> Duration {
+pub(super) fn pause(close: bool, tries: u32, asked: Option<Duration>, dice: f64) -> Duration {
     let dice = dice.clamp(0.0, 1.0);
-    if is_close(gone) {
+    if close {
         let most = asked.unwrap_or(NEAR).min(NEAR);
         return most.mul_f64(0.4 + 0.6 * dice);
     }
@@ -47,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_gateway_that_worked_is_looked_for_every_second_at_most_for_two_minutes() {
-        let gone = |s| Some(Duration::from_secs(s));
+        let gone = |s| is_close(Some(Duration::from_secs(s)));
         assert_eq!(pause(gone(0), 0, None, 1.0), ms(1000));
         assert_eq!(pause(gone(0), 0, None, 0.0), ms(400));
         assert_eq!(pause(gone(119), 500, None, 1.0), ms(1000));
@@ -60,14 +55,14 @@ mod tests {
     #[test]
     fn then_ever_more_rarely_up_to_half_a_minute() {
         let far: Vec<u64> = (0..9)
-            .map(|tries| pause(None, tries, None, 1.0).as_millis() as u64)
+            .map(|tries| pause(false, tries, None, 1.0).as_millis() as u64)
             .collect();
         assert_eq!(
             far,
             [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]
         );
-        assert_eq!(pause(None, u32::MAX, None, 0.0), ms(15000));
-        assert_eq!(pause(None, 0, Some(ms(9000)), 1.0), ms(9000));
-        assert_eq!(pause(None, 0, Some(ms(90_000)), 1.0), ms(30_000));
+        assert_eq!(pause(false, u32::MAX, None, 0.0), ms(15000));
+        assert_eq!(pause(false, 0, Some(ms(9000)), 1.0), ms(9000));
+        assert_eq!(pause(false, 0, Some(ms(90_000)), 1.0), ms(30_000));
     }
 }

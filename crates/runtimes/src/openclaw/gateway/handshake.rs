@@ -11,7 +11,7 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    GatewayConfig,
+    GatewayConfig, closed_door,
     identity::{Device, Identity, Proof},
     refusal::{Refusal, judge},
     wire::{Challenge, Hello, Incoming, PROTOCOL, Request, WireError},
@@ -25,7 +25,7 @@ const STEP: Duration = Duration::from_secs(12);
 const LARGEST: usize = 32 * 1024 * 1024;
 
 /// When somebody who asks may have it tried again, after this machine waited to be approved.
-const APPROVED: Duration = Duration::from_secs(3);
+pub(super) const APPROVED: Duration = Duration::from_secs(3);
 /// The same, after a wrong token or the like: gateways shut out who shows too many.
 const MENDED: Duration = Duration::from_secs(60);
 
@@ -52,7 +52,7 @@ pub(super) enum NotOpened {
 }
 
 impl NotOpened {
-    fn failed(why: impl Into<String>) -> Self {
+    pub(super) fn failed(why: impl Into<String>) -> Self {
         Self::Failed {
             why: why.into(),
             asked: None,
@@ -147,7 +147,7 @@ fn refused(error: &WireError) -> NotOpened {
             },
         },
         Refusal::Later(asked) => NotOpened::Failed {
-            why: format!("The gateway does not take connections yet: {error}."),
+            why: format!("The OpenClaw gateway does not take connections yet: {error}."),
             asked,
         },
     }
@@ -180,8 +180,8 @@ async fn attempt(
     let opening = connect_async_tls_with_config(config.url.as_str(), Some(limits), true, tls);
     let (mut socket, _) = timeout(OPEN, opening)
         .await
-        .map_err(|_| NotOpened::failed("The gateway does not take the connection."))?
-        .map_err(|e| NotOpened::failed(format!("The gateway cannot be reached: {e}.")))?;
+        .map_err(|_| NotOpened::failed("The OpenClaw gateway does not take the connection."))?
+        .map_err(|error| closed_door::of(&error))?;
 
     let challenge = loop {
         let frame = next(&mut socket).await?;
@@ -278,9 +278,9 @@ fn connect<'a>(
 /// The next frame of the handshake.
 async fn next(socket: &mut Socket) -> Result<Incoming, NotOpened> {
     loop {
-        let message = timeout(STEP, socket.next()).await.map_err(|_| {
-            NotOpened::failed("The gateway does not greet. Is it an OpenClaw gateway?")
-        })?;
+        let message = timeout(STEP, socket.next())
+            .await
+            .map_err(|_| NotOpened::failed("The OpenClaw gateway does not greet. Is it one?"))?;
         match message {
             Some(Ok(Message::Text(text))) => {
                 return serde_json::from_str(&text).map_err(|_| {

@@ -1,6 +1,7 @@
 //! The connection to an OpenClaw gateway: kept up by one task, used by everybody.
 
 mod backoff;
+mod closed_door;
 mod conn;
 mod handshake;
 mod identity;
@@ -14,7 +15,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -28,12 +29,17 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{conn::TURNED_AWAY, handshake::NotOpened, identity::Identity, seen::Seen,
+use self::{
+    conn::TURNED_AWAY,
+    handshake::NotOpened,
+    identity::Identity,
+    seen::Seen,
     wire::{Defaults, OfRun},
 };
 pub(crate) use self::{
     conn::{CallError, Conn, Second},
     tls::trust,
+    wire::WireError,
 };
 
 /// Events about what people are asked.
@@ -43,6 +49,11 @@ const ASKING: [&str; 4] = [
     "exec.approval.requested",
     "exec.approval.resolved",
 ];
+/// What is said to somebody who waited for one that is not there.
+const START_IT: &str =
+    "Start it with `openclaw gateway run`, or check `openclaw.url`, and send the task again.";
+/// How long a gateway that is up may take to greet once more.
+const GREETING: Duration = Duration::from_secs(3);
 /// How long a gateway that stops waits for its runs, at most.
 const DRAINING: Duration = Duration::from_secs(330);
 
@@ -127,6 +138,8 @@ struct Inner {
     identity: Mutex<Identity>,
     link: watch::Sender<Link>,
     poke: Notify,
+    /// How many turns wait for it.
+    wanted: AtomicUsize,
     listeners: Mutex<HashMap<String, Weak<dyn Listener>>>,
     seen: Mutex<Seen>,
     /// How often the connection was lost.
@@ -150,6 +163,7 @@ impl Gateway {
             identity: Mutex::new(identity),
             link,
             poke: Notify::new(),
+            wanted: AtomicUsize::new(0),
             listeners: Mutex::default(),
             seen: Mutex::default(),
             lost: AtomicU64::new(0),
@@ -200,6 +214,37 @@ impl Gateway {
         restarting: Duration,
     ) -> Result<Arc<Conn>, CallError> {
         self.wait_for(Conn::takes_work, never, restarting).await
+    }
+
+    /// The same, for a turn that shall begin: it is in no hurry, and as long as it waits the gateway is
+    /// looked for closely, also one that was never there.
+    pub(crate) async fn wait_to_begin(&self, patience: Duration) -> Result<Arc<Conn>, CallError> {
+        let _wanted = Wanted::new(&self.0);
+        let waited = self.wait_for(Conn::takes_work, patience, patience).await;
+        waited.map_err(|error| match (error, self.link()) {
+            (CallError::Offline(why), Link::New | Link::Down { .. }) => {
+                CallError::Offline(format!("{why} {START_IT}"))
+            }
+            (error, _) => error,
+        })
+    }
+
+    /// Reads anew what the gateway can do. A plugin comes and goes while the gateway runs, which says so
+    /// only when it greets: so it is made to greet once more, beside the connection that is in use.
+    pub(crate) async fn read_features(&self, conn: &Conn) {
+        let opening = Box::pin(handshake::open(&self.0.config, &self.0.identity));
+        match timeout(GREETING, opening).await {
+            Ok(Ok((mut socket, hello))) => {
+                if hello.server.boot == conn.boot() {
+                    conn.hello().learn(hello);
+                }
+                let _ = timeout(GREETING, socket.close(None)).await;
+            }
+            Ok(Err(not_opened)) => {
+                tracing::debug!("its features stay as they were: {not_opened:?}")
+            }
+            Err(_) => tracing::debug!("its features stay as they were: it does not greet"),
+        }
     }
 
     async fn wait_for(
@@ -273,6 +318,15 @@ impl Gateway {
 }
 
 impl Inner {
+    fn note_defaults(&self, defaults: &Defaults) {
+        let Some(agent) = defaults.agent.as_deref().and_then(gateway_agent) else {
+            return;
+        };
+        if let Err(fault) = lock(&self.identity).keep_default_agent(&self.config.url, &agent) {
+            tracing::warn!(%fault, "the gateway's default agent could not be kept");
+        }
+    }
+
     fn hear(&self, event: &str, payload: &RawValue) {
         if event == "health" {
             // Its settings may have changed while it runs.
@@ -307,14 +361,22 @@ impl Inner {
     }
 }
 
-impl Inner {
-    fn note_defaults(&self, defaults: &Defaults) {
-        let Some(agent) = defaults.agent.as_deref().and_then(gateway_agent) else {
-            return;
-        };
-        if let Err(fault) = lock(&self.identity).keep_default_agent(&self.config.url, &agent) {
-            tracing::warn!(%fault, "the gateway's default agent could not be kept");
+/// A turn that waits for the gateway.
+struct Wanted<'a>(&'a Inner);
+
+impl<'a> Wanted<'a> {
+    fn new(inner: &'a Inner) -> Self {
+        inner.wanted.fetch_add(1, Ordering::Relaxed);
+        if matches!(&*inner.link.borrow(), Link::Down { .. }) {
+            inner.poke.notify_one();
         }
+        Self(inner)
+    }
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        self.0.wanted.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -368,8 +430,9 @@ async fn keep(inner: Arc<Inner>) {
         };
         let dice = rand::rng().random_range(0.0..=1.0);
         let away = gone.map(|gone| gone.elapsed());
-        let pause = backoff::pause(away, tries, asked, dice);
-        if !backoff::is_close(away) {
+        let close = backoff::is_close(away) || inner.wanted.load(Ordering::Relaxed) > 0;
+        let pause = backoff::pause(close, tries, asked, dice);
+        if !close {
             tries = tries.saturating_add(1);
         }
         inner.link.send_replace(Link::Down {
@@ -378,6 +441,7 @@ async fn keep(inner: Arc<Inner>) {
         });
         tokio::select! {
             () = sleep(pause) => {}
+            () = inner.poke.notified() => {}
             () = inner.stop.cancelled() => {}
         }
     }

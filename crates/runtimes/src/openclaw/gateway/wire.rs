@@ -1,6 +1,10 @@
 //! The gateway's frames. What comes in is read with patience: unknown fields and names are left alone.
 
-use std::{collections::HashSet, fmt};
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{PoisonError, RwLock},
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -93,12 +97,13 @@ pub(super) struct Challenge {
 }
 
 /// The gateway's answer to a good `connect`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct Hello {
     /// Who answers.
     pub(crate) server: Server,
+    /// As it last said: they change while it runs.
     #[serde(default)]
-    features: Features,
+    features: RwLock<Features>,
     #[serde(default)]
     pub(super) snapshot: Snapshot,
     #[serde(default)]
@@ -172,7 +177,16 @@ impl Hello {
     /// Whether it has this method. Asking it would not tell: without admin rights an unknown method
     /// looks like a forbidden one.
     pub(crate) fn has(&self, method: &str) -> bool {
-        self.features.methods.contains(method)
+        let features = self.features.read();
+        let features = features.unwrap_or_else(PoisonError::into_inner);
+        features.methods.contains(method)
+    }
+    /// Takes over what a later greeting of the same gateway says that it can do.
+    pub(super) fn learn(&self, later: Self) {
+        let later = later.features.into_inner();
+        let later = later.unwrap_or_else(PoisonError::into_inner);
+        let features = self.features.write();
+        *features.unwrap_or_else(PoisonError::into_inner) = later;
     }
     /// How long it may be silent.
     pub(super) fn patience_ms(&self) -> u64 {

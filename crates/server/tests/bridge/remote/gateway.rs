@@ -47,6 +47,8 @@ pub(super) struct Gateway {
     pub(super) deaf: AtomicBool,
     /// It takes for ever to prepare a run.
     pub(super) stuck: AtomicBool,
+    /// It has no plugin that could tell of files.
+    pub(super) plain: AtomicBool,
     /// How often following a run panics before it works.
     pub(super) panics: AtomicU32,
     pub(super) answers: Mutex<Vec<Option<String>>>,
@@ -88,6 +90,7 @@ impl Gateway {
             refuses: AtomicBool::new(false),
             deaf: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
+            plain: AtomicBool::new(false),
             panics: AtomicU32::new(0),
             answers: Mutex::default(),
             closed: Mutex::default(),
@@ -162,6 +165,16 @@ impl Runtime for Remote {
             }
         })
     }
+    fn waits_for(&self) -> Option<String> {
+        let waits = self.0.stuck.load(Ordering::SeqCst);
+        waits.then(|| "It starts. The turn waits.".into())
+    }
+    fn takes_folder(&self) -> bool {
+        false
+    }
+    fn collects_later(&self) -> bool {
+        true
+    }
     fn new_session_key(&self, thread: &AppThreadKey, _: Option<&str>, _: u32) -> SessionKey {
         SessionKey::new(format!("agent:main:{thread}")).unwrap()
     }
@@ -179,10 +192,10 @@ impl Runtime for Remote {
     }
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
         Box::pin(async {
-            self.0.reached()?;
             if self.0.stuck.load(Ordering::SeqCst) {
                 std::future::pending::<()>().await;
             }
+            self.0.reached()?;
             Ok(Places {
                 scope: ArtifactScope::of(&plan.session, &plan.run).unwrap(),
                 artifact_directory: "/there".into(),
@@ -271,6 +284,9 @@ impl Runtime for Remote {
     fn collect<'a>(&'a self, _: &'a TurnPlan, _: &'a End) -> Pending<'a, Result<Manifest, Fault>> {
         Box::pin(async {
             self.0.reached()?;
+            if self.0.plain.load(Ordering::SeqCst) {
+                return Err(Fault::new(Code::ProviderUnavailable, "It has no plugin."));
+            }
             let own = (CONTENT.len() as u64, Digest(Sha256::digest(CONTENT).into()));
             let (size, sha256) = self.0.zeros.lock().unwrap().unwrap_or(own);
             let artifact = |path: &str| Artifact {

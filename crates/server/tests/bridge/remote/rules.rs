@@ -1,6 +1,7 @@
 //! What holds for every run: who answers permissions, how long it may take, and what is said when its
 //! registry cannot be heard.
 
+use futures_util::StreamExt as _;
 use pretty_assertions::assert_eq;
 use threadline_contract::{QuestionKind, QuestionOption, ToolKind, Usage};
 use threadline_engine::{Budgets, Rules};
@@ -583,5 +584,97 @@ async fn a_driver_that_panics_is_started_again_and_the_run_ends() {
     // Its place in the lane is free again.
     bridge.rpc("session.start", turn("draft:2")).await;
     assert_eq!(bridge.ended("draft:2").await["status"], json!("completed"));
+    bridge.stop().await;
+}
+
+/// A gateway that cannot take the turn now, and is waited for: the run says so, and can be stopped.
+#[tokio::test]
+async fn a_turn_for_a_gateway_that_starts_waits_and_says_what_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    gateway.up.send_replace(false);
+    let bridge = world(folder.path(), &gateway).await;
+    let refused = bridge.rpc("session.start", turn("draft:1")).await;
+    assert_eq!(refused["result"]["status"], json!("unavailable"));
+
+    gateway.stuck.store(true, Ordering::SeqCst);
+    let notes: Vec<Value> = {
+        let mut events = bridge.stream(&turn("draft:2"), None).await;
+        let mut notes = vec![];
+        while notes.is_empty() {
+            let frame = events.next().await.unwrap().data;
+            let frame: Value = serde_json::from_str(&frame).unwrap();
+            let update = &frame["params"];
+            if update["event"] == json!("task.note") {
+                notes.push(update["message"].clone());
+            }
+        }
+        notes
+    };
+    assert_eq!(notes, [json!("It starts. The turn waits.")]);
+    bridge
+        .rpc("xworkmate.tasks.cancel", json!({"appThreadKey": "draft:2"}))
+        .await;
+    assert_eq!(bridge.ended("draft:2").await["status"], json!("cancelled"));
+    bridge.stop().await;
+}
+
+/// Nothing is bound to a folder in which no turn could ever work.
+#[tokio::test]
+async fn a_folder_that_the_gateway_does_not_take_is_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    let bridge = world(folder.path(), &gateway).await;
+    let mut there = turn("draft:1");
+    there["workingDirectory"] = json!(folder.path().to_str().unwrap());
+    for (method, params) in [
+        ("session.start", there.clone()),
+        ("xworkmate.routing.resolve", there),
+    ] {
+        let code = bridge.code(method, params).await;
+        assert_eq!(code, json!("WORKDIR_NOT_ALLOWED"), "{method}");
+    }
+    gateway.end.send_replace(Some(ended(EndStatus::Completed)));
+    bridge.rpc("session.start", turn("draft:1")).await;
+    assert_eq!(bridge.ended("draft:1").await["status"], json!("completed"));
+    bridge.stop().await;
+}
+
+/// Files that could not be collected come when somebody asks for them after a while.
+#[tokio::test]
+async fn files_that_were_given_up_come_when_somebody_asks_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    gateway.plain.store(true, Ordering::SeqCst);
+    gateway.end.send_replace(Some(ended(EndStatus::Completed)));
+    let rules = Rules {
+        files_wait: Duration::ZERO,
+        files_rest: Duration::from_secs(2),
+        ..Rules::default()
+    };
+    let bridge = ruled(folder.path(), &gateway, rules).await;
+    bridge.rpc("session.start", turn("draft:1")).await;
+    let failed = bridge.ended("draft:1").await;
+    assert_eq!(
+        (&failed["status"], &failed["artifactsFailed"]),
+        (
+            &json!("completed"),
+            &json!("PROVIDER_UNAVAILABLE: It has no plugin.")
+        )
+    );
+    gateway.plain.store(false, Ordering::SeqCst);
+    // Not at every question.
+    let still = snapshot(&bridge, "draft:1").await;
+    assert_eq!(still["artifactsFailed"], failed["artifactsFailed"]);
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    let came = bridge.ended("draft:1").await;
+    assert_eq!(
+        (
+            &came["status"],
+            &came["artifactsFailed"],
+            &came["artifacts"]["total"]
+        ),
+        (&json!("completed"), &Value::Null, &json!(1))
+    );
     bridge.stop().await;
 }
