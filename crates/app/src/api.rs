@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use threadline_contract::{
-    AppThreadKey, Deliverable, Millis, PermissionPolicy, Progress, Question, QuestionId,
+    AppThreadKey, Deliverable, LoadClass, Millis, PermissionPolicy, Progress, Question, QuestionId,
     QueuePlace, RequestId, ResultCode, RunId, RuntimeId, SessionUpdate,
     method::Gc,
-    thread::{Lifecycle, SyncStatus, TaskThread},
+    thread::{Lifecycle, SyncStatus, SyncedFile, TaskThread},
     turn::InlineAttachment,
 };
 
@@ -119,6 +119,9 @@ pub struct SendParams {
     /// ones; as before, or as the bridge does it, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<PermissionPolicy>,
+    /// How long it may take; as the bridge has it, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_class: Option<LoadClass>,
     /// Begins a new session on the runtime, which knows nothing of what was said before: the way on
     /// when a session cannot be continued.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -230,6 +233,9 @@ pub struct Summary {
     pub files: u32,
     /// How many bytes they have.
     pub bytes: u64,
+    /// How these files are now; absent, where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_now: Option<FilesNow>,
     /// How many questions of it wait for an answer.
     #[serde(default)]
     pub open_questions: u32,
@@ -242,6 +248,29 @@ pub struct Summary {
     /// Its bridge has not said yet that it has the run, or cannot be heard just now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub away: bool,
+}
+
+/// How the files of a thread's last run are now, beside what was verified when they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FilesNow {
+    /// They are what came.
+    AsDelivered,
+    /// None is missing, and some are not what came.
+    Changed,
+    /// Some are missing here.
+    Missing,
+}
+
+impl FilesNow {
+    /// Of files that were looked at one by one.
+    pub fn of(files: &[SyncedFile]) -> Self {
+        match files {
+            files if files.iter().any(|f| f.missing) => Self::Missing,
+            files if files.iter().any(|f| f.changed) => Self::Changed,
+            _ => Self::AsDelivered,
+        }
+    }
 }
 
 /// Result of [`LIST`].

@@ -184,6 +184,10 @@ pub(crate) fn ended(
     now: Millis,
 ) -> Result<bool, Fault> {
     if current(record, request).is_none_or(|a| a.cancel_requested) {
+        // Its words are kept as far as they came. What one that went on to its end said is not wanted.
+        if current(record, request).is_some() && is_cut(snapshot) {
+            said(record, snapshot, verdict, now);
+        }
         if going_on(record, request) {
             stopped(record, now)?;
         }
@@ -192,10 +196,13 @@ pub(crate) fn ended(
     handle(record, request, snapshot, asked_at);
     mark(record, asked_at, state_of(verdict.code));
     settle(record, verdict.code);
-    for (text, error) in [(&verdict.text, false), (&verdict.error, true)] {
-        if let Some(text) = text {
-            answer(record, &snapshot.run_id, text, error, now);
-        }
+    said(record, snapshot, verdict, now);
+    if let Some(error) = &verdict.error {
+        let error = Message {
+            error: true,
+            ..of_run(&snapshot.run_id, error, now)
+        };
+        answer(record, error);
     }
     let context = &mut record.context_state;
     context.last_artifact_sync_status = Some(verdict.sync);
@@ -243,6 +250,7 @@ pub(crate) fn lost(
         timestamp_ms: now,
         run_id: run,
         error: true,
+        unfinished: false,
         state: None,
     });
     settle(record, trouble.code);
@@ -479,6 +487,7 @@ fn fail(record: &mut TaskThread, code: ResultCode, message: &str) {
         timestamp_ms: now,
         run_id: None,
         error: true,
+        unfinished: false,
         state: None,
     });
 }
@@ -490,6 +499,7 @@ fn ask(record: &mut TaskThread, turn: &QueuedTurn, state: TurnState) {
         timestamp_ms: turn.queued_at_ms,
         run_id: None,
         error: false,
+        unfinished: false,
         state: Some(state),
     });
 }
@@ -521,23 +531,45 @@ fn state_of(code: ResultCode) -> TurnState {
 }
 
 /// A run's answer, once: the same result may be told again after a restart.
-fn answer(record: &mut TaskThread, run: &RunId, text: &str, error: bool, now: Millis) {
+/// What a run said goes into the transcript; a run that did not come to its end has said only a part.
+fn said(record: &mut TaskThread, snapshot: &Snapshot, verdict: &Verdict, now: Millis) {
+    let Some(text) = &verdict.text else {
+        return;
+    };
+    let said = Message {
+        unfinished: is_cut(snapshot),
+        ..of_run(&snapshot.run_id, text, now)
+    };
+    answer(record, said);
+}
+
+/// Whether a run ended before it came to its end.
+fn is_cut(snapshot: &Snapshot) -> bool {
+    matches!(snapshot.status, RunStatus::Failed | RunStatus::Cancelled)
+}
+
+fn of_run(run: &RunId, text: &str, now: Millis) -> Message {
+    Message {
+        role: Role::Assistant,
+        text: text.to_owned(),
+        timestamp_ms: now,
+        run_id: Some(run.clone()),
+        error: false,
+        unfinished: false,
+        state: None,
+    }
+}
+
+fn answer(record: &mut TaskThread, message: Message) {
     let messages = &mut record.context_state.messages;
     let told = messages.iter().any(|m| {
-        m.role == Role::Assistant
-            && m.run_id.as_ref() == Some(run)
-            && m.error == error
-            && m.text == text
+        m.role == message.role
+            && m.run_id == message.run_id
+            && m.error == message.error
+            && m.text == message.text
     });
     if !told {
-        messages.push(Message {
-            role: Role::Assistant,
-            text: text.to_owned(),
-            timestamp_ms: now,
-            run_id: Some(run.clone()),
-            error,
-            state: None,
-        });
+        messages.push(message);
     }
 }
 

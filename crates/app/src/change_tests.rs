@@ -24,6 +24,7 @@ fn turn(n: u32) -> QueuedTurn {
         prompt: format!("prompt {n}"),
         deliverables: Vec::new(),
         attachments: Vec::new(),
+        load_class: None,
         queued_at_ms: Millis(n.into()),
     }
 }

@@ -50,6 +50,7 @@ pub(crate) fn build(record: &TaskThread, turn: &QueuedTurn, session: Session) ->
         metadata: Some(Metadata {
             xworkmate_task_artifact_contract: Some(contract),
             permission_policy: record.context_state.permission_policy.clone(),
+            task_load_class: turn.load_class,
             ..Metadata::default()
         }),
         openclaw_session_key: None,

@@ -21,6 +21,7 @@ fn turn() -> QueuedTurn {
         prompt: "Say hello".into(),
         deliverables: Vec::new(),
         attachments: Vec::new(),
+        load_class: None,
         queued_at_ms: Millis(5),
     }
 }
@@ -54,4 +55,22 @@ fn a_session_is_known_once_a_turn_was_accepted_on_it() {
     assert_eq!(session(with(json!(null), json!(null))), Session::New);
     assert_eq!(session(with(json!("turn-1"), json!(null))), Session::Known);
     assert_eq!(session(with(json!(null), json!("s"))), Session::Known);
+}
+
+#[test]
+fn a_turn_says_its_class_where_the_user_did() {
+    let class = |load_class| {
+        let turn = QueuedTurn {
+            load_class,
+            ..turn()
+        };
+        let sealed = build(&record(json!(null), json!(null)), &turn, Session::New);
+        let metadata = sealed.params.metadata.unwrap();
+        serde_json::to_value(metadata).unwrap()["taskLoadClass"].clone()
+    };
+    assert_eq!(class(None), json!(null));
+    assert_eq!(
+        class(Some(threadline_contract::LoadClass::ShortTask)),
+        json!("short_task")
+    );
 }

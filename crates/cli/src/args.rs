@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
-use threadline_contract::PermissionPolicy;
+use threadline_contract::{LoadClass, PermissionPolicy};
 
 use crate::{amount, config::SourceFlag, exit};
 
@@ -226,6 +226,10 @@ pub(crate) struct Run {
     /// ask,read=allow,execute=reject
     #[arg(long, value_name = "POLICY")]
     pub(crate) permissions: Option<PermissionPolicy>,
+    /// How long it may take: short (10 minutes), long (30, and what holds when none is said) or complex (60), or as
+    /// `budgets` sets them; a run past its time says so and goes on
+    #[arg(long, value_name = "CLASS", value_enum)]
+    pub(crate) class: Option<TaskClass>,
     /// Start a new session under the thread, which knows nothing of what was said before
     #[arg(long, requires = "thread")]
     pub(crate) new_session: bool,
@@ -235,6 +239,27 @@ pub(crate) struct Run {
     /// Use another bridge (new threads only); its token is in THREADLINE_BRIDGE_TOKEN
     #[arg(long, value_name = "URL", conflicts_with = "thread")]
     pub(crate) bridge: Option<String>,
+}
+
+/// The class of a task, which says how long it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TaskClass {
+    /// A short one
+    Short,
+    /// A long one
+    Long,
+    /// Many steps that build on each other
+    Complex,
+}
+
+impl From<TaskClass> for LoadClass {
+    fn from(class: TaskClass) -> Self {
+        match class {
+            TaskClass::Short => Self::ShortTask,
+            TaskClass::Long => Self::LongTask,
+            TaskClass::Complex => Self::ComplexChainTask,
+        }
+    }
 }
 
 /// `threads`.

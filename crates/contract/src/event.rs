@@ -18,6 +18,24 @@ pub enum UpdateKind {
     Task,
 }
 
+/// Every name of an update, in the order in which a run mostly says them.
+pub const EVENTS: [&str; 14] = [
+    "queued",
+    "started",
+    "delta",
+    "delta.reset",
+    "task.step",
+    "task.question_asked",
+    "task.question_closed",
+    "task.note",
+    "task.usage",
+    "task.deadline_exceeded",
+    "task.cancel_requested",
+    "task.verifying",
+    "task.ended",
+    "completed",
+];
+
 /// One logged notification. Its number in the thread's log is the SSE id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -33,8 +51,9 @@ pub struct SessionUpdate {
     /// The coarse kind.
     #[serde(rename = "type")]
     pub kind: UpdateKind,
-    /// `queued`, `started`, `delta`, `delta.reset`, `task.step`, `task.question_asked`, `task.question_closed`,
-    /// `task.note`, `task.usage`, `task.cancel_requested`, `task.ended`, `completed`.
+    /// What it tells: `queued`, `started`, `delta`, `delta.reset`, `task.step`, `task.question_asked`,
+    /// `task.question_closed`, `task.note`, `task.usage`, `task.deadline_exceeded`, `task.cancel_requested`,
+    /// `task.verifying`, `task.ended` or `completed`.
     pub event: String,
     /// When it happened.
     pub at: Millis,
@@ -89,6 +108,7 @@ impl SessionUpdate {
         event: &str,
         at: Millis,
     ) -> Self {
+        debug_assert!(EVENTS.contains(&event), "{event} is not in the list");
         Self {
             session_id: thread.clone(),
             thread_id: thread.clone(),

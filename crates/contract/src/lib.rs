@@ -35,7 +35,7 @@ pub use artifact::{
     OmitReason, Omitted, Removed, RemovedFor, Sha256,
 };
 pub use code::{Code, ResultCode, SetBy};
-pub use event::{SessionUpdate, Step, StepState, UpdateKind, Usage};
+pub use event::{EVENTS, SessionUpdate, Step, StepState, UpdateKind, Usage};
 pub use fault::Fault;
 pub use ids::{
     AccountId, AppThreadKey, BadId, Millis, QuestionId, RequestId, RunId, SessionKey, TokenId,

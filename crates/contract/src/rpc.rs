@@ -77,9 +77,9 @@ impl Request {
         let Some(Value::String(method)) = map.remove("method") else {
             return Err(malformed(refuse("`method` must be a text.")));
         };
-        let params = map
-            .remove("params")
-            .unwrap_or_else(|| Value::Object(Map::new()));
+        // Some clients write what they do not have as `null`.
+        let params = map.remove("params").filter(|params| !params.is_null());
+        let params = params.unwrap_or_else(|| Value::Object(Map::new()));
         if !params.is_object() {
             let fault = Fault::invalid("`params` must be an object.");
             return Err(malformed(fault));

@@ -92,3 +92,15 @@ fn wrong_parameters_are_named_with_their_place() {
         "`inlineAttachments[0].name` is not right: invalid type: integer `1`, expected a string."
     );
 }
+
+#[test]
+fn absent_parameters_may_be_written_as_null() {
+    for params in [None, Some(Value::Null), Some(json!({}))] {
+        let mut body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize"});
+        if let Some(params) = params {
+            body["params"] = params;
+        }
+        let request = Request::parse(body.to_string().as_bytes()).unwrap();
+        assert_eq!(request.params, json!({}));
+    }
+}

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AppThreadKey, ArtifactPath, ArtifactScope, Code, Deliverable, Fault, Millis, Missing, Omitted,
-    PermissionPolicy, Question, RequestId, ResultCode, RunId, RuntimeId, SessionKey, Sha256, Usage,
+    AppThreadKey, ArtifactPath, ArtifactScope, Code, Deliverable, Fault, LoadClass, Millis,
+    Missing, Omitted, PermissionPolicy, Question, RequestId, ResultCode, RunId, RuntimeId,
+    SessionKey, Sha256, Usage,
 };
 
 /// The record's version, as existing apps write it.
@@ -238,6 +239,9 @@ pub struct Message {
     /// It is an error rather than an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
+    /// It is what a run had said when it failed or was cancelled, and not all of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     /// What became of the turn that a message of the user asked for. Absent in answers, and in
     /// records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -286,6 +290,9 @@ pub struct QueuedTurn {
     /// Files that go with it, by path on this machine, copied aside when it was queued.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<String>,
+    /// How long it may take; as the bridge has it, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_class: Option<LoadClass>,
     /// When it was asked for.
     pub queued_at_ms: Millis,
 }

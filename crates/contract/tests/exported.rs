@@ -40,3 +40,14 @@ fn exported_files_have_not_drifted() {
         "{drift:#?}\nrun UPDATE_DOCS=1 cargo test -p threadline-contract --test exported"
     );
 }
+
+#[test]
+fn the_documentation_names_every_update() {
+    let bridge = std::fs::read_to_string(docs().join("bridge.md")).unwrap();
+    let schema = docs().join("schema/session-update.json");
+    let schema = std::fs::read_to_string(schema).unwrap();
+    for event in threadline_contract::EVENTS {
+        assert!(bridge.contains(&format!("\n| `{event}` |")), "{event}");
+        assert!(schema.contains(&format!("`{event}`")), "{event}");
+    }
+}

@@ -124,7 +124,7 @@ function paint(id) {
   const answered = place.parentElement.querySelector(':scope > .said');
   const saying = run.text && !answered ? h('div', { class: run.ended ? 'said plain' : 'said plain saying' }, h('p', {}, run.whole ? run.text : `… ${run.text}`)) : undefined;
   const cut = saying && (run.ended === 'cancelled' || run.ended === 'failed');
-  const unfinished = cut ? h('p', { class: 'small muted' }, 'Unfinished: the run ended before it had said the rest.') : undefined;
+  const unfinished = cut ? h('p', { class: 'small muted unfinished' }, 'Unfinished: the run ended before it had said the rest.') : undefined;
   const parts = [...notes.map((item) => h('p', { class: 'aside' }, ...ticked(item.note))), steps(run, id), saying, unfinished];
   // What the person is just clicking on, unfolding or selecting stays the same element.
   morphChildren(place, h('div', {}, ...parts));

@@ -3,7 +3,7 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 use maud::{Markup, html};
-use threadline_app::api::{Summary, ThreadView};
+use threadline_app::api::{FilesNow, Summary, ThreadView};
 pub(crate) use threadline_contract::code::beside;
 use threadline_contract::{
     Code, Millis, OmitReason, ResultCode, RuntimeId, Stage, Usage,
@@ -68,6 +68,7 @@ pub(crate) fn state_of(thread: &Summary) -> State {
         thread.lifecycle_status,
         thread.last_result_code,
         thread.last_artifact_sync_status,
+        thread.files_now,
         thread.open_questions > 0,
         thread.away,
     )
@@ -98,6 +99,7 @@ pub(crate) fn state_of_view(view: &ThreadView) -> State {
         record.lifecycle_state.status,
         record.lifecycle_state.last_result_code,
         context.last_artifact_sync_status,
+        Some(FilesNow::of(&context.last_artifacts)),
         !view.questions.is_empty(),
         away,
     )
@@ -107,6 +109,7 @@ fn state(
     lifecycle: Lifecycle,
     result: Option<ResultCode>,
     sync: Option<SyncStatus>,
+    files: Option<FilesNow>,
     asked: bool,
     away: bool,
 ) -> State {
@@ -126,7 +129,11 @@ fn state(
             (Some(ResultCode::Success), Some(SyncStatus::Partial | SyncStatus::Failed)) => {
                 State::new(Look::Waiting, "done, files missing")
             }
-            (Some(ResultCode::Success), _) => State::new(Look::Done, "done"),
+            (Some(ResultCode::Success), _) => match files {
+                Some(FilesNow::Missing) => State::new(Look::Waiting, "done, files missing"),
+                Some(FilesNow::Changed) => State::new(Look::Waiting, "done, files changed"),
+                Some(FilesNow::AsDelivered) | None => State::new(Look::Done, "done"),
+            },
             (Some(ResultCode::Aborted), _) => State::new(Look::Quiet, "cancelled"),
             (
                 Some(ResultCode::ArtifactMissing | ResultCode::Code(Code::RequiredArtifactMissing)),

@@ -120,13 +120,22 @@ fn every_state_has_a_word() {
         (Archived, success, None, false, Look::Quiet, "archived"),
     ] {
         assert_eq!(
-            state(lifecycle, result, sync, asked, false),
+            state(lifecycle, result, sync, None, asked, false),
             State::new(look, word)
         );
     }
+    for (files, look, word) in [
+        (FilesNow::AsDelivered, Look::Done, "done"),
+        (FilesNow::Changed, Look::Waiting, "done, files changed"),
+        (FilesNow::Missing, Look::Waiting, "done, files missing"),
+    ] {
+        let synced = Some(SyncStatus::Synced);
+        let now = state(Ready, success, synced, Some(files), false, false);
+        assert_eq!(now, State::new(look, word));
+    }
     // Nothing is heard of its question either.
     for asked in [false, true] {
-        let away = state(Running, None, Some(SyncStatus::Running), asked, true);
+        let away = state(Running, None, Some(SyncStatus::Running), None, asked, true);
         assert_eq!(away, State::new(Look::Waiting, "waiting for its bridge"));
     }
 }

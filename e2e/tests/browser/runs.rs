@@ -227,9 +227,9 @@ async fn browser_shows_what_a_cancelled_run_had_said() {
         w.sees(".saying", "1 2 3").await;
         w.click("[data-cancel]").await;
         w.sees("#head .state", "cancelled").await;
-        w.sees(".said.plain", "1 2 3").await;
+        w.sees(".said", "1 2 3").await;
         w.sees(
-            ".work > .small",
+            ".unfinished",
             "Unfinished: the run ended before it had said the rest.",
         )
         .await;

@@ -22,6 +22,10 @@ use crate::{
 
 const PAGE: usize = 50;
 const MOST: usize = 500;
+/// What a list costs at most: threads whose files are looked at, files, and bytes that are read again.
+const GLANCES: usize = 100;
+const LOOKED_AT: u32 = 2_000;
+const READ: u64 = 16 << 20;
 /// Rows of each part of the first page.
 const HOME: usize = 20;
 
@@ -47,6 +51,7 @@ impl App {
         found.truncate(limit);
         let next = found.last().filter(|_| more).map(cursor_of);
         found.iter_mut().for_each(|s| core.with_live(s));
+        core.glance(&mut found).await?;
         Ok(List {
             threads: found,
             next,
@@ -81,7 +86,7 @@ impl App {
         let core = &self.core;
         let today = midnight()?;
         let (questions, unreachable) = core.questions().await;
-        core.records.index(|index| {
+        let mut home = core.records.index(|index| {
             let pick = |wanted: &dyn Fn(&Summary) -> bool| -> Result<(Vec<Summary>, usize), Fault> {
                 let mut all = index.recent(false, None)?.filter(|s| wanted(s));
                 let mut found: Vec<Summary> = all.by_ref().take(HOME).cloned().collect();
@@ -101,7 +106,7 @@ impl App {
                 .sum();
             let ((failed, all_failed), (working, all_working), (done_today, all_done)) =
                 (pick(&failed)?, pick(&working)?, pick(&done)?);
-            Ok(Home {
+            Ok::<_, Fault>(Home {
                 questions,
                 failed,
                 working,
@@ -115,7 +120,9 @@ impl App {
                 unreachable,
                 problems: index.problems.clone(),
             })
-        })
+        })?;
+        core.glance(&mut home.done_today).await?;
+        Ok(home)
     }
 
     /// The questions that wait, from every bridge that is in use.
@@ -214,6 +221,34 @@ impl Core {
             found.push(summary);
         }
         found
+    }
+
+    /// Says of each thread how its files are now, for as many as a list may cost; of the rest nothing is
+    /// said, and [`App::show`] tells it.
+    async fn glance(&self, threads: &mut [Summary]) -> Result<(), Fault> {
+        let (mut files, mut bytes) = (LOOKED_AT, READ);
+        let over = |s: &&mut Summary| {
+            s.files > 0 && matches!(s.lifecycle_status, Lifecycle::Ready | Lifecycle::Archived)
+        };
+        for summary in threads.iter_mut().filter(over).take(GLANCES) {
+            if summary.files > files {
+                continue;
+            }
+            files -= summary.files;
+            // One that cannot be read is a problem that the list names.
+            let Ok(record) = self.records.read(&summary.thread_id).await else {
+                continue;
+            };
+            let folder = workspace::path_of(&self.config.workspaces, &record);
+            let (verified, key) = (self.verified.clone(), summary.thread_id.clone());
+            let glance = move || {
+                let files = &record.context_state.last_artifacts;
+                let now = verified.glance(&folder, &key, files, &mut bytes);
+                (now, bytes)
+            };
+            (summary.files_now, bytes) = self.blocking(glance).await?;
+        }
+        Ok(())
     }
 
     /// A thread's record with what is known of it beside.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use threadline_contract::{
-    AppThreadKey, Code, Deliverable, Fault, Millis, RequestId,
+    AppThreadKey, Code, Deliverable, Fault, LoadClass, Millis, RequestId,
     thread::{ExecutionMode, QueuedTurn, TaskThread},
 };
 
@@ -25,6 +25,7 @@ pub(super) struct Ask {
     pub(super) prompt: String,
     pub(super) deliverables: Vec<Deliverable>,
     pub(super) attachments: Vec<String>,
+    pub(super) load_class: Option<LoadClass>,
 }
 
 impl Core {
@@ -61,6 +62,7 @@ impl Core {
                     prompt: ask.prompt,
                     deliverables: ask.deliverables,
                     attachments: ask.attachments,
+                    load_class: ask.load_class,
                     queued_at_ms: last.map_or(now, |last| last.max(now)),
                 };
                 // Under the record's lock: whoever starts this turn finds it stored.

@@ -65,6 +65,7 @@ impl App {
             prompt: params.prompt,
             deliverables: params.expect,
             attachments,
+            load_class: params.load_class,
         };
         let (key, notice) = match prepared {
             Ok(prepared) => prepared,
@@ -121,22 +122,21 @@ impl App {
         let Some(message) = ran.next() else {
             return Err(Fault::invalid("The thread has no turn to send again."));
         };
-        let (attachments, deliverables) = match last.map(|a| a.request_id.clone()) {
-            None => (Vec::new(), Vec::new()),
+        let (attachments, deliverables, load_class) = match last.map(|a| a.request_id.clone()) {
+            None => (Vec::new(), Vec::new(), None),
             Some(old) => {
                 let (new, asked_at) = (request.clone(), message.timestamp_ms);
                 core.outbox(move |outbox| {
                     // What another turn brought is not this one's.
                     let sealed = outbox.sealed(&old)?.map(|(sealed, _)| sealed);
                     let Some(sealed) = sealed.filter(|s| s.asked_at_ms == asked_at) else {
-                        return Ok((Vec::new(), Vec::new()));
+                        return Ok((Vec::new(), Vec::new(), None));
                     };
                     let files = outbox.reattach(&old, &new)?;
-                    let contract = sealed
-                        .params
-                        .metadata
-                        .and_then(|m| m.xworkmate_task_artifact_contract);
-                    Ok((files, contract.map(|c| c.deliverables).unwrap_or_default()))
+                    let metadata = sealed.params.metadata.unwrap_or_default();
+                    let contract = metadata.xworkmate_task_artifact_contract;
+                    let deliverables = contract.map(|c| c.deliverables).unwrap_or_default();
+                    Ok((files, deliverables, metadata.task_load_class))
                 })
                 .await?
             }
@@ -150,6 +150,7 @@ impl App {
             prompt,
             deliverables,
             attachments,
+            load_class,
         };
         core.ask(&key, ask).await?;
         core.view(&key).await

@@ -45,6 +45,7 @@ impl Entry {
                 last_run_at_ms: record.lifecycle_state.last_run_at_ms,
                 files: u32::try_from(context.last_artifacts.len()).unwrap_or(u32::MAX),
                 bytes: context.last_artifacts.iter().map(|f| f.size).sum(),
+                files_now: None,
                 open_questions: 0,
                 queued_turns: u32::try_from(context.queued_turns.len()).unwrap_or(u32::MAX),
                 reason: reason(record),

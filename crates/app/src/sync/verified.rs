@@ -13,7 +13,7 @@ use threadline_files::{
 };
 
 use super::ledger::Ledger;
-use crate::{records::lock, workspace};
+use crate::{api::FilesNow, records::lock, workspace};
 
 /// Files whose digest is remembered at most.
 const REMEMBERED: usize = 10_000;
@@ -45,6 +45,49 @@ impl Verified {
                 Err(()) => (true, folder_gone),
             };
         }
+    }
+
+    /// How the files are now, as far as that can be said while at most `bytes` are read, which become fewer.
+    pub(crate) fn glance(
+        &self,
+        folder: &Path,
+        thread: &AppThreadKey,
+        files: &[SyncedFile],
+        bytes: &mut u64,
+    ) -> Option<FilesNow> {
+        if !folder.exists() {
+            return Some(FilesNow::Missing);
+        }
+        let Some((root, ledger)) = workspace::existing(folder)
+            .ok()
+            .and_then(|root| Ledger::read(&root).ok().map(|ledger| (root, ledger)))
+        else {
+            return Some(FilesNow::Changed);
+        };
+        let mut now = Some(FilesNow::AsDelivered);
+        for file in files {
+            let stat = root.stat(file.path.as_str());
+            let known = match &stat {
+                Ok(stat) if stat.kind == FileKind::File => {
+                    self.known(&ledger, thread, file, stat.stamp)
+                }
+                Err(e) if gone(e) => return Some(FilesNow::Missing),
+                _ => Some(false),
+            };
+            match known {
+                Some(true) => {}
+                Some(false) => now = Some(FilesNow::Changed),
+                None if file.size <= *bytes => {
+                    *bytes -= file.size;
+                    if !self.holds(&root, &ledger, thread, file) {
+                        now = Some(FilesNow::Changed);
+                    }
+                }
+                None if now == Some(FilesNow::AsDelivered) => now = None,
+                None => {}
+            }
+        }
+        now
     }
 
     fn holds(
@@ -123,5 +166,9 @@ impl Verified {
 
 /// Whether nothing stands under a name.
 fn is_gone<T>(looked: Result<T, Error>) -> bool {
-    looked.is_err_and(|e| matches!(e.reason(), Reason::NotFound | Reason::NotDirectory))
+    looked.is_err_and(|e| gone(&e))
+}
+
+fn gone(e: &Error) -> bool {
+    matches!(e.reason(), Reason::NotFound | Reason::NotDirectory)
 }

@@ -1,6 +1,7 @@
 //! The files of a run: only its own, and only what was verified.
 
 use pretty_assertions::assert_eq;
+use threadline_app::api::{FilesNow, ListParams};
 use threadline_contract::{
     Code, ResultCode,
     thread::{Lifecycle, SyncStatus, SyncedFile, TaskThread},
@@ -186,6 +187,24 @@ async fn a28_a29_a_wrong_file_is_not_put_in_place_and_the_others_are() {
     assert_eq!(sync_of(&mended), (SyncStatus::Synced, ""));
 }
 
+/// How the files of the only thread are, as a list says it.
+async fn listed(world: &World) -> Option<FilesNow> {
+    let list = world.app.list(&ListParams::default()).await.unwrap();
+    list.threads[0].files_now
+}
+
+#[tokio::test]
+async fn a_list_looks_at_so_many_files_and_says_nothing_of_the_rest() {
+    let world = World::new().await;
+    let many = (0..2_001).fold(Plan::done("ok"), |plan, n| {
+        plan.file(&format!("{n}.txt"), "x")
+    });
+    world.bridge.always(many);
+    let thread = world.done("go").await;
+    assert_eq!(paths(&thread).len(), 2_001);
+    assert_eq!(listed(&world).await, None);
+}
+
 #[tokio::test]
 async fn a_file_that_was_edited_is_not_called_verified() {
     let mut world = World::new().await;
@@ -200,7 +219,13 @@ async fn a_file_that_was_edited_is_not_called_verified() {
         changed.collect::<Vec<_>>()
     };
     assert_eq!(changed(&thread), Vec::<String>::new());
+    assert_eq!(listed(&world).await, Some(FilesNow::AsDelivered));
     let folder = world.workspace(&thread);
+    // A list says so too, of a file that was only touched nothing.
+    std::fs::write(folder.join("touched.txt"), "t").unwrap();
+    assert_eq!(listed(&world).await, Some(FilesNow::AsDelivered));
+    std::fs::write(folder.join("edited.txt"), "two").unwrap();
+    assert_eq!(listed(&world).await, Some(FilesNow::Changed));
     // Of the same length: only the bytes tell.
     std::fs::write(folder.join("edited.txt"), "two").unwrap();
     std::fs::write(folder.join("touched.txt"), "t").unwrap();
@@ -214,6 +239,7 @@ async fn a_file_that_was_edited_is_not_called_verified() {
             .map(|f| f.path.as_str())
             .collect();
         assert_eq!(missing, ["gone.txt"]);
+        assert_eq!(listed(&world).await, Some(FilesNow::Missing));
         let gone = world.app.file(id(&thread), "gone.txt").await.unwrap_err();
         assert_eq!(
             (gone.code, gone.message.as_str()),

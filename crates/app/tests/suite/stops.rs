@@ -3,11 +3,55 @@
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use threadline_contract::{
-    Code, ResultCode, method,
+    Code, ResultCode, RunId, RunStatus, method,
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
 
 use crate::support::{Plan, World, eventually, id, standing, transcript, wait_for_run};
+
+#[tokio::test]
+async fn what_a_run_had_said_when_it_was_cut_off_is_kept_as_unfinished() {
+    let world = World::new().await;
+    world.bridge.always(Plan::deaf());
+    let half = |status, text: &str| Plan {
+        text: Some(text.into()),
+        ..Plan::ended(status, None, "It broke off.")
+    };
+    let thread = world.send("one").await.thread;
+    let run = wait_for_run(&world, &thread).await;
+    world.bridge.complete(&run, half(RunStatus::Failed, "1 2"));
+    world.settled(id(&thread)).await;
+    world.send_to(id(&thread), "two").await;
+    let next = eventually_another(&world, &thread, &run).await;
+    world.app.cancel(id(&thread)).await.unwrap();
+    world
+        .bridge
+        .complete(&next, half(RunStatus::Cancelled, "3 4"));
+    let unfinished = |thread: &TaskThread| {
+        let said = thread.context_state.messages.iter();
+        let half = said.filter(|m| m.unfinished).map(|m| m.text.clone());
+        half.collect::<Vec<_>>()
+    };
+    let after = world.until(id(&thread), |t| unfinished(t).len() == 2).await;
+    assert_eq!(unfinished(&after), ["1 2", "3 4"]);
+    assert_eq!(
+        transcript(&after),
+        [
+            ("user", "one", false),
+            ("assistant", "1 2", false),
+            ("assistant", "It broke off.", true),
+            ("user", "two", false),
+            ("assistant", "3 4", false),
+        ]
+    );
+}
+
+/// The thread's run after this one.
+async fn eventually_another(world: &World, thread: &TaskThread, before: &RunId) -> RunId {
+    let now = || world.bridge.run_of(&thread.thread_id);
+    eventually("the next run", || async { now().as_ref() != Some(before) }).await;
+    now().unwrap()
+}
 
 #[tokio::test]
 async fn a13_what_comes_after_a_stop_is_ignored() {

@@ -46,6 +46,7 @@ pub(super) fn parameters(context: &Context, args: Run) -> Result<SendParams, Fau
             .collect::<Result<_, _>>()?,
         working_directory: args.work_in.map(|dir| folder(context, &dir)).transpose()?,
         permissions: args.permissions,
+        load_class: args.class.map(Into::into),
         new_session: args.new_session,
         ..SendParams::default()
     };

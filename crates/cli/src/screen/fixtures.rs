@@ -56,6 +56,7 @@ pub(crate) fn message(role: Role, text: &str) -> Message {
         timestamp_ms: Millis(1_000),
         run_id: None,
         error: false,
+        unfinished: false,
         state: None,
     }
 }

@@ -124,6 +124,7 @@ fn a_turn_that_waits_is_not_told_by_the_one_before_it() {
         request_id: request("q2"),
         prompt: "p".into(),
         deliverables: vec![],
+        load_class: None,
         attachments: vec![],
         queued_at_ms: Millis(2),
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use threadline_app::api::{AskedQuestion, Away, Summary, ThreadView};
+use threadline_app::api::{AskedQuestion, Away, FilesNow, Summary, ThreadView};
 use threadline_contract::{
     Millis, Question, QuestionState, RunId,
     thread::{ContextState, Lifecycle, Message, Role},
@@ -28,12 +28,18 @@ pub(crate) fn threads(list: &[Summary], now: Millis, zone: &TimeZone, to: Termin
                 t.lifecycle_status,
                 t.last_result_code,
                 t.last_artifact_sync_status,
+                t.files_now,
                 t.open_questions > 0,
                 t.away,
             );
-            let files = match t.files {
-                0 => String::new(),
-                n => format!("{}, {}", count(n.into(), "file"), size(t.bytes)),
+            let files = match (t.files, t.files_now) {
+                (0, _) => String::new(),
+                (n, now) => format!(
+                    "{}, {}{}",
+                    count(n.into(), "file"),
+                    size(t.bytes),
+                    if now.is_none() { ", not looked at" } else { "" }
+                ),
             };
             let when = ago(now, t.updated_at_ms, zone);
             [t.name.clone(), state.to_owned(), files, when]
@@ -63,7 +69,7 @@ pub(crate) fn threads(list: &[Summary], now: Millis, zone: &TimeZone, to: Termin
                 (0, _) => to.bold(&cell),
                 (1, "done") => to.good(&cell),
                 (1, "failed" | "not delivered" | "files missing") => to.bad(&cell),
-                (1, "asks you") => to.warn(&cell),
+                (1, "asks you" | "files changed") => to.warn(&cell),
                 (1, _) => cell,
                 _ => to.dim(&cell),
             };
@@ -91,6 +97,7 @@ pub(crate) fn thread(
         t.lifecycle_state.status,
         t.lifecycle_state.last_result_code,
         t.context_state.last_artifact_sync_status,
+        Some(FilesNow::of(&t.context_state.last_artifacts)),
         !view.questions.is_empty(),
         is_away(view),
     );
@@ -192,6 +199,7 @@ fn said(message: &Message, now: Millis, zone: &TimeZone, to: Terminal) -> String
     };
     let mut when = vec![ago(now, message.timestamp_ms, zone)];
     when.extend(message.state.and_then(turn).map(str::to_owned));
+    when.extend(message.unfinished.then(|| "unfinished".to_owned()));
     format!(
         "\n{who}  {}\n{}\n",
         to.dim(&when.join(" · ")),

@@ -29,6 +29,7 @@ fn listed(
         last_run_at_ms: None,
         files,
         bytes: u64::from(files) * 1000,
+        files_now: (files > 0).then_some(FilesNow::AsDelivered),
         open_questions: 0,
         queued_turns: 0,
         reason: None,
@@ -57,6 +58,25 @@ river-report  done      3 files, 3.0 kB  5 min ago  Write about rivers
 tea           running                    5 min ago  Compare teas
 oak-plan      asks you                   5 min ago  Plan the garden
 x             failed    1 file, 1.0 kB   5 min ago  Fail
+";
+    assert_eq!(threads(&list, NOW, &TimeZone::UTC, Terminal::PLAIN), want);
+}
+
+#[test]
+fn a_list_says_how_the_files_are_now_or_that_nobody_looked() {
+    let done = |name: &str, now| Summary {
+        files_now: now,
+        ..listed(name, Lifecycle::Ready, Some(ResultCode::Success), 3, "T")
+    };
+    let list = [
+        done("a", Some(FilesNow::Changed)),
+        done("b", Some(FilesNow::Missing)),
+        done("c", None),
+    ];
+    let want = "\
+a  files changed  3 files, 3.0 kB                 5 min ago  T
+b  files missing  3 files, 3.0 kB                 5 min ago  T
+c  done           3 files, 3.0 kB, not looked at  5 min ago  T
 ";
     assert_eq!(threads(&list, NOW, &TimeZone::UTC, Terminal::PLAIN), want);
 }
@@ -175,6 +195,12 @@ fn every_turn_says_what_became_of_it_and_every_question_how_it_ended() {
             run_id: Some(run("r1")),
             ..message(Role::Assistant, "Done.")
         },
+        Message {
+            timestamp_ms: Millis(5_000),
+            run_id: Some(run("r2")),
+            unfinished: true,
+            ..message(Role::Assistant, "I beg")
+        },
         turn("three", 5_000, TurnState::Dropped),
         turn("four", 6_000, TurnState::Queued),
     ];
@@ -212,6 +238,9 @@ two
 
 ? Which colour?
   The question was withdrawn.
+
+Answer  4 min ago · unfinished
+I beg
 
 You  4 min ago · dropped before it ran
 three

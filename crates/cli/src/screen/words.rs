@@ -1,6 +1,7 @@
 //! Numbers, times and paths as people read them.
 
 use jiff::{Timestamp, tz::TimeZone};
+use threadline_app::api::FilesNow;
 use threadline_contract::{
     Code, Millis, OmitReason, ResultCode,
     thread::{Lifecycle, SyncStatus, TurnState},
@@ -221,6 +222,7 @@ pub(crate) fn standing(
     lifecycle: Lifecycle,
     result: Option<ResultCode>,
     sync: Option<SyncStatus>,
+    files: Option<FilesNow>,
     asks: bool,
     away: bool,
 ) -> &'static str {
@@ -229,11 +231,15 @@ pub(crate) fn standing(
         (Lifecycle::Running, _) if away => "waiting for its bridge",
         (Lifecycle::Running, _) => "running",
         (Lifecycle::Queued, _) => "waiting",
-        (Lifecycle::Ready | Lifecycle::Archived, Some(ResultCode::Success)) => match sync {
-            Some(SyncStatus::Syncing) => "syncing",
-            Some(SyncStatus::Partial | SyncStatus::Failed) => "files missing",
-            _ => "done",
-        },
+        (Lifecycle::Ready | Lifecycle::Archived, Some(ResultCode::Success)) => {
+            match (sync, files) {
+                (Some(SyncStatus::Syncing), _) => "syncing",
+                (Some(SyncStatus::Partial | SyncStatus::Failed), _)
+                | (_, Some(FilesNow::Missing)) => "files missing",
+                (_, Some(FilesNow::Changed)) => "files changed",
+                _ => "done",
+            }
+        }
         (Lifecycle::Ready | Lifecycle::Archived, Some(ResultCode::Aborted)) => "cancelled",
         (
             Lifecycle::Ready | Lifecycle::Archived,

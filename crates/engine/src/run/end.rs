@@ -13,6 +13,9 @@ use super::{
     update,
 };
 
+/// Events that are read at once.
+const PAGE: u32 = 256;
+
 impl Driver<'_> {
     /// Records what the registry said. With declared deliverables the verdict waits for the files.
     pub(super) async fn ended(&mut self, end: End) -> Result<(), Halt> {
@@ -53,6 +56,10 @@ impl Driver<'_> {
     ) -> Result<(), Halt> {
         let phase = event.map(|e| self.next_phase(e)).transpose()?;
         let message = verdict.message.as_deref().map(without_secrets);
+        let text = match verdict.status {
+            RunStatus::Failed | RunStatus::Cancelled => self.said().await?.or(end.text.clone()),
+            _ => end.text.clone(),
+        };
         let mut update = self.update(UpdateKind::Status, "task.ended");
         update.status = Some(verdict.status);
         update.code = verdict.code;
@@ -62,7 +69,7 @@ impl Driver<'_> {
             status: verdict.status,
             code: verdict.code,
             message,
-            text: end.text.clone(),
+            text,
             usage: end.usage,
             missing: None,
             ended_at: Millis::now(),
@@ -89,6 +96,26 @@ impl Driver<'_> {
         };
         self.ring();
         Ok(())
+    }
+
+    /// What the run has said so far, also of a message that it did not finish: what its updates add up to.
+    async fn said(&self) -> Result<Option<String>, Halt> {
+        let (store, stream) = (self.engine.store(), self.run.stream());
+        let head = store.last_seq(&stream).await?;
+        let (mut said, mut after) = (String::new(), self.run.log_from);
+        loop {
+            let range = (after, head);
+            let page = store.run_events(&stream, self.id(), range, PAGE).await?;
+            for event in page.iter().filter(|e| e.kind.starts_with("delta")) {
+                update::add_text(&mut said, &event.body)?;
+            }
+            match page.last() {
+                Some(last) => after = last.seq,
+                None => break,
+            }
+        }
+        let said = said.trim();
+        Ok((!said.is_empty()).then(|| said.to_owned()))
     }
 
     /// Ends a run that the runtime never had: there is nothing to collect.

@@ -31,6 +31,21 @@ pub(crate) fn logged(update: &SessionUpdate, frame: Option<i64>) -> Result<NewEv
     })
 }
 
+/// Goes on with a run's text by a logged `delta` or `delta.reset`.
+pub(crate) fn add_text(said: &mut String, body: &str) -> Result<(), Fault> {
+    let update: SessionUpdate = serde_json::from_str(body).map_err(|e| {
+        tracing::error!(error = %e, "A stored event is not an update");
+        Fault::internal()
+    })?;
+    if let Some(keep) = update.keep {
+        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+        let cut = said.char_indices().nth(keep).map(|(at, _)| at);
+        said.truncate(cut.unwrap_or(said.len()));
+    }
+    said.push_str(&update.text.unwrap_or_default());
+    Ok(())
+}
+
 /// The update that a frame becomes. A question is more than an update and is handled by itself.
 pub(crate) fn of_frame(frame: &Frame, thread: &AppThreadKey, run: &RunId) -> Option<SessionUpdate> {
     let make = |kind, event| SessionUpdate::new(thread, run, kind, event, Millis::now());

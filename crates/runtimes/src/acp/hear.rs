@@ -1,7 +1,7 @@
 //! What an entry of the host's journal means for a run. Decides, and does nothing.
 
 use serde_json::Value;
-use threadline_contract::{QuestionId, QuestionKind, QuestionOption, ToolKind};
+use threadline_contract::{QuestionId, QuestionKind, QuestionOption, ToolKind, Usage};
 use threadline_host::{Entry, Id, Kind, Stray, StrayReason, What};
 
 use super::{
@@ -213,8 +213,13 @@ impl Hearing<'_> {
         }
         let call = at(params, &["toolCall"]);
         let tool = self.tool(bound, call);
-        let kind = tool.as_ref().and_then(|t| t.kind.as_deref());
-        let title = tool.as_ref().map_or("use a tool", |t| t.title.as_str());
+        // Without an id there is no step, but what is asked for is said all the same.
+        let known = tool.as_ref();
+        let kind = known.map_or_else(|| text(call, &["kind"]), |t| t.kind.as_deref());
+        let title = known
+            .map(|t| t.title.as_str())
+            .or_else(|| text(call, &["title"]));
+        let title = title.or(kind).unwrap_or("use a tool");
         let mut asked = format!("Allow this? {title}");
         if let Some(detail) = tool.as_ref().and_then(|t| t.detail.as_deref()) {
             asked.push_str(&format!("\n\n{detail}"));
@@ -313,6 +318,14 @@ impl Hearing<'_> {
             && text(update, &["cost", "currency"]) == Some("USD")
         {
             self.know(Fact::Cost(amount));
+            // Tokens are told with the turn's end alone: what an update calls `used` is how full the
+            // model's context is, and not what was read.
+            if self.past.cost != Some(amount) {
+                self.show(Update::Usage(Usage {
+                    cost_usd: Some(self.past.since(amount)),
+                    ..Usage::default()
+                }));
+            }
         }
     }
 

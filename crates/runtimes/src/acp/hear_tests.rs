@@ -78,6 +78,63 @@ fn options_with_the_same_words_can_be_told_apart() {
     );
 }
 
+/// Agents leave out of a tool call what they like; what is there is asked with.
+#[test]
+fn a_permission_names_the_tool_as_far_as_the_agent_does() {
+    let asked = |calls: &[Value], call: Value| {
+        let mut past = prompted();
+        for (no, call) in calls.iter().enumerate() {
+            let params = json!({"sessionId": "s", "update": call});
+            let frame = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+            take(&mut past, &entry(no as u64 + 1, 0, frame));
+        }
+        let params = json!({"sessionId": "s", "options": [], "toolCall": call});
+        let frame = json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission", "params": params});
+        let heard = take(&mut past, &entry(9, 0, frame));
+        let mut asks = heard.frames.iter().filter_map(|frame| match &frame.update {
+            Update::Asked(ask) => Some((ask.text.clone(), ask.tool)),
+            _ => None,
+        });
+        asks.next().unwrap()
+    };
+    let told = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "Write a.md", "kind": "edit"});
+    for (calls, call, text, tool) in [
+        // Told before, and only meant here.
+        (
+            vec![told],
+            json!({"toolCallId": "1"}),
+            "Write a.md",
+            ToolKind::Edit,
+        ),
+        // First heard of here.
+        (
+            vec![],
+            json!({"toolCallId": "1", "title": "ls", "kind": "execute"}),
+            "ls",
+            ToolKind::Execute,
+        ),
+        // Without an id.
+        (
+            vec![],
+            json!({"title": "ls", "kind": "execute"}),
+            "ls",
+            ToolKind::Execute,
+        ),
+        (vec![], json!({"kind": "fetch"}), "fetch", ToolKind::Fetch),
+        // Nothing at all, or nothing that is known.
+        (vec![], json!({}), "use a tool", ToolKind::Other),
+        (
+            vec![],
+            json!({"toolCallId": "1", "kind": "teleport"}),
+            "teleport",
+            ToolKind::Other,
+        ),
+    ] {
+        let want = (format!("Allow this? {text}"), Some(tool));
+        assert_eq!(asked(&calls, call), want);
+    }
+}
+
 #[test]
 fn time_stands_still_while_a_question_is_open() {
     let mut past = prompted();

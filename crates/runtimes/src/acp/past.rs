@@ -224,8 +224,13 @@ impl Past {
 
     /// What the run has cost.
     pub(super) fn cost(&self) -> Option<f64> {
+        self.cost.map(|cost| self.since(cost))
+    }
+
+    /// What of a session's cost is this run's.
+    pub(super) fn since(&self, cost: f64) -> f64 {
         let before = self.bound.as_ref().and_then(|b| b.cost).unwrap_or_default();
-        self.cost.map(|cost| (cost - before).max(0.0))
+        (cost - before).max(0.0)
     }
 
     /// What it used, as far as it is known.

@@ -158,6 +158,15 @@ async fn costs_are_those_of_the_turn() {
     let acp = world.acp();
     let (_, end) = finish(&acp, &plan("r1", "!cost 0.25")).await;
     assert_eq!(end.usage.and_then(|u| u.cost_usd), Some(0.25));
-    let (_, end) = finish(&acp, &plan("r2", "!cost 0.75")).await;
+    let (seen, end) = finish(&acp, &plan("r2", "!cost 0.5\n!cost 0.5\n!cost 0.75")).await;
     assert_eq!(end.usage.and_then(|u| u.cost_usd), Some(0.5));
+    // Told as it grows, so that a run that is lost has used it all the same.
+    let told: Vec<Option<f64>> = seen
+        .iter()
+        .filter_map(|update| match update {
+            Update::Usage(usage) => Some(usage.cost_usd),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [Some(0.25), Some(0.5)]);
 }

@@ -139,6 +139,37 @@ async fn the_same_request_makes_one_run() {
     world.stop().await;
 }
 
+/// A message that was broken off is still what the run said.
+#[tokio::test]
+async fn a_stopped_run_tells_what_it_had_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path()).await;
+    let prompt = "[[write a.txt = x]] [[slow 100]] [[count 1000]]";
+    world.rpc("session.start", turn("draft:1", prompt)).await;
+    let said = async || {
+        let log = world
+            .http
+            .get(format!("{}/acp/events?threadId=draft:1", world.url))
+            .bearer_auth(crate::support::TOKEN);
+        let page: Value = log.send().await.unwrap().json().await.unwrap();
+        let events = page["events"].as_array().unwrap().clone();
+        let texts = events.iter().filter_map(|e| e["update"]["text"].as_str());
+        texts.collect::<String>()
+    };
+    while !said().await.contains("3 4") {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    world
+        .rpc("session.cancel", json!({"sessionId": "draft:1"}))
+        .await;
+    let ended = world.ended("draft:1").await;
+    assert_eq!(
+        (&ended["status"], &ended["text"]),
+        (&json!("cancelled"), &json!(said().await.trim()))
+    );
+    world.stop().await;
+}
+
 #[tokio::test]
 async fn a_stop_is_a_request_until_the_registry_confirms() {
     let folder = tempfile::tempdir().unwrap();

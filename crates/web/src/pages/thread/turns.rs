@@ -103,7 +103,12 @@ pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
             (became(turn.state, shows_outcome))
             div.work data-own aria-live="off" data-run=[turn.run.map(RunId::as_str)] {}
             @for question in closed { (answered(question)) }
-            @for message in by(Role::Assistant).filter(|m| !m.error) { (said(&message.text)) }
+            @for message in by(Role::Assistant).filter(|m| !m.error) {
+                (said(&message.text))
+                @if message.unfinished {
+                    p.small.muted.unfinished { "Unfinished: the run ended before it had said the rest." }
+                }
+            }
             @for (n, open) in questions.enumerate() { (question(view, open, n == 0)) }
             @if shows_outcome { (outcome(view, turn)) } @else {
                 @for message in by(Role::Assistant).filter(|m| m.error) {
