@@ -298,7 +298,11 @@ impl Book {
 
     /// Since when a run's session has a folder, if it has, and no other one's has the same name.
     pub(crate) fn session_since(&self, by: &Claimant) -> Option<i64> {
-        let sharing = || self.runs.iter().filter(|(other, _)| share_session(by, other));
+        let sharing = || {
+            self.runs
+                .iter()
+                .filter(|(other, _)| share_session(by, other))
+        };
         let alone = sharing().all(|(other, _)| other.session == by.session);
         let since = sharing().map(|(_, run)| run.began).min();
         since.filter(|_| alone)

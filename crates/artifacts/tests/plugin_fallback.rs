@@ -180,9 +180,7 @@ fn what_the_run_had_nothing_to_do_with_comes_last_and_is_not_all_named() {
     moment();
     host.prepare(run_params("turn-1")).unwrap();
     put(&host.ws(), "reports/z.md", "x");
-    let result = host
-        .export(expected(json!({"overlapped": true})))
-        .unwrap();
+    let result = host.export(expected(json!({"overlapped": true}))).unwrap();
     let told = omitted(&result);
     assert_eq!(
         (told[0], told[1], told.len()),

@@ -223,14 +223,7 @@ impl<'a> Planner<'a, '_> {
                     self.omit(full, OmitReason::Skipped);
                 } else {
                     let to = full.clone();
-                    self.take(
-                        &places.workspace,
-                        full.clone(),
-                        to,
-                        full,
-                        stamp,
-                        is_named,
-                    );
+                    self.take(&places.workspace, full.clone(), to, full, stamp, is_named);
                 }
             }
             Seen::Other(found) if fallback => self.other(found, &shown),
