@@ -7,7 +7,7 @@ use threadline_contract::{Code, ResultCode, SetBy, thread::SyncStatus};
 pub(crate) enum Exit {
     /// It was done.
     Done,
-    /// The run failed, or something is broken.
+    /// The run failed, a runtime or program cannot be used, or something is broken.
     Failed,
     /// The command line or the settings are wrong.
     Usage,
@@ -116,8 +116,7 @@ impl Exit {
             | C::ThreadNotFound
             | C::ThreadAmbiguous => Self::NotFound,
 
-            C::ProviderUnavailable
-            | C::IdempotencyConflict
+            C::IdempotencyConflict
             | C::Conflict
             | C::ContinuationUnavailable
             | C::GatewayBusy
@@ -146,7 +145,9 @@ impl Exit {
             | C::ScopeMismatch
             | C::OutFileExists => Self::FilesIncomplete,
 
-            C::PrepareFailed
+            // A program that is not installed is not there a moment later either.
+            C::ProviderUnavailable
+            | C::PrepareFailed
             | C::OpenClawPrepareFailed
             | C::SessionMismatch
             | C::ExecutionFailed
@@ -205,7 +206,7 @@ Try it, with nothing configured:
 
 Exit codes:
     0  done
-    1  the run failed, or something is broken
+    1  the run failed, a runtime or program cannot be used, or something is broken
     2  the command line or the settings are wrong
     3  the run ended, but something it had to deliver (--expect) is not there
     4  the run was cancelled

@@ -8,6 +8,7 @@ mod commands;
 mod config;
 mod exit;
 mod owner;
+mod programs;
 mod screen;
 mod usage;
 

@@ -270,6 +270,56 @@ pub enum OmitReason {
     OverLimit,
 }
 
+impl OmitReason {
+    /// Every one.
+    pub const ALL: [Self; 19] = [
+        Self::Symlink,
+        Self::SpecialFile,
+        Self::HardLink,
+        Self::NameNotUtf8,
+        Self::TooLarge,
+        Self::TooDeep,
+        Self::Unreadable,
+        Self::Vanished,
+        Self::ChangedWhileReading,
+        Self::Skipped,
+        Self::Ignored,
+        Self::ChangedOutsideRun,
+        Self::AmbiguousOwner,
+        Self::OutsideScope,
+        Self::Placeholder,
+        Self::UnsafeName,
+        Self::RunFailed,
+        Self::NameTaken,
+        Self::OverLimit,
+    ];
+
+    /// What people read after the file's name, wherever it is told.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Symlink => "is a link, and links are never followed",
+            Self::SpecialFile => "is not a plain file",
+            Self::HardLink => "is a hard link to a file outside",
+            Self::NameNotUtf8 => "has a name that is not text",
+            Self::TooLarge => "is larger than a file may be",
+            Self::TooDeep => "lies too many folders deep",
+            Self::Unreadable => "could not be opened",
+            Self::Vanished => "was gone before it could be read",
+            Self::ChangedWhileReading => "changed while it was read",
+            Self::Skipped => "is a hidden file, a cache or a tool's own",
+            Self::Ignored => "is left out by an ignore rule",
+            Self::ChangedOutsideRun => "was not made or changed by this run",
+            Self::AmbiguousOwner => "may belong to another run that ran at the same time",
+            Self::OutsideScope => "was written outside the run's folders",
+            Self::Placeholder => "is a placeholder, not a result",
+            Self::UnsafeName => "has a name that is not safe everywhere",
+            Self::RunFailed => "is not final, because the run did not succeed",
+            Self::NameTaken => "has the name of another file of this run",
+            Self::OverLimit => "came after as many files as are taken at once",
+        }
+    }
+}
+
 /// Something a run must deliver, declared by its caller. Nobody guesses it from the prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -77,7 +77,7 @@ codes! {
     AttachmentTooLarge "ATTACHMENT_TOO_LARGE" Bridge -32602 413 "Attachments may have 10 MiB each and 25 MiB together. Put larger ones where the runtime can read them.";
     WorkdirNotAllowed "WORKDIR_NOT_ALLOWED" Bridge -32602 403 "The working directory must exist and lie beneath one of `work_roots`.";
     IdempotencyConflict "IDEMPOTENCY_CONFLICT" Bridge -32002 409 "This requestId was used for another request. Use a new one.";
-    Conflict "CONFLICT" Bridge -32002 409 "Two keys claim the same session or folder. Nothing was changed; use another thread key.";
+    Conflict "CONFLICT" Bridge -32002 409 "The session or the folder is another's. Nothing was changed; the sentence says whose it is and what to do.";
     ContinuationUnavailable "SESSION_CONTINUATION_UNAVAILABLE" Bridge -32002 409 "The session cannot be continued. Start a new one with session.start.";
     GatewayBusy "OPENCLAW_GATEWAY_BUSY" Bridge -32002 503 "The OpenClaw lane and its queue are full. Try again when a run has ended.";
     RuntimeBusy "RUNTIME_BUSY" Bridge -32002 503 "The runtime's lane and its queue are full. Try again when a run has ended.";

@@ -33,12 +33,12 @@ impl RuntimeId {
             Self::Acp(_) | Self::Builtin => "agent",
         }
     }
-    /// The runtime of a provider name.
+    /// The runtime of a provider name; an agent may also be spelled as its runtime is.
     pub fn of_provider(name: &str) -> Self {
         match name {
             "openclaw" => Self::OpenClaw,
             "builtin" => Self::Builtin,
-            agent => Self::Acp(agent.to_owned()),
+            agent => Self::Acp(agent.strip_prefix("acp:").unwrap_or(agent).to_owned()),
         }
     }
 }

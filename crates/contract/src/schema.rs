@@ -4,8 +4,8 @@ use schemars::schema_for;
 use serde_json::Value;
 
 use crate::{
-    Code, Question, SessionUpdate, SetBy, Snapshot, method, operator, plugin, thread::TaskThread,
-    turn::TurnParams,
+    Code, OmitReason, Question, SessionUpdate, SetBy, Snapshot, method, operator, plugin,
+    thread::TaskThread, turn::TurnParams,
 };
 
 /// Every exported schema with its file name.
@@ -79,6 +79,15 @@ pub fn codes_page() -> String {
             code.http(),
             code.advice()
         ));
+    }
+    out.push_str(
+        "\n## Files that are not taken\n\nEach stands in `omitted` with its path and its `reason`.\n\n\
+         | reason | the file |\n| --- | --- |\n",
+    );
+    for reason in OmitReason::ALL {
+        let name = serde_json::to_value(reason).unwrap_or_default();
+        let name = name.as_str().unwrap_or_default();
+        out.push_str(&format!("| `{name}` | {} |\n", reason.in_words()));
     }
     out
 }

@@ -181,6 +181,13 @@ fn the_aliases_of_existing_apps_count_where_routing_names_nothing() {
         ),
         codex
     );
+    // An agent may be spelled as its runtime is.
+    for routing in [
+        json!({"explicitProviderId": "acp:codex"}),
+        json!({"explicitExecutionTarget": "agent", "explicitProviderId": "acp:codex"}),
+    ] {
+        assert_eq!(wanted(routing, json!({})), codex);
+    }
     assert_eq!(
         wanted(
             json!({"routingMode": "auto"}),

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use threadline_app::api::{FilesNow, Summary, ThreadView};
 pub(crate) use threadline_contract::code::beside;
 use threadline_contract::{
-    Code, Millis, OmitReason, ResultCode, RuntimeId, Stage, Usage,
+    Code, Millis, ResultCode, RuntimeId, Stage, Usage,
     thread::{Lifecycle, SyncStatus},
 };
 
@@ -250,31 +250,6 @@ fn is_unheard(code: Code) -> bool {
             | Code::BadBridgeAnswer
             | Code::PollTimeout
     )
-}
-
-/// Why a file was not taken.
-pub(crate) fn not_taken(reason: OmitReason) -> &'static str {
-    match reason {
-        OmitReason::Symlink => "is a link, and links are never followed",
-        OmitReason::SpecialFile => "is not a plain file",
-        OmitReason::HardLink => "is a hard link to a file outside",
-        OmitReason::NameNotUtf8 => "has a name that cannot be written",
-        OmitReason::TooLarge => "is larger than a file may be",
-        OmitReason::TooDeep => "lies too many folders deep",
-        OmitReason::Unreadable => "could not be opened",
-        OmitReason::Vanished => "was gone before it could be read",
-        OmitReason::ChangedWhileReading => "changed while it was read",
-        OmitReason::Skipped => "is a hidden file, a cache or a tool’s own",
-        OmitReason::Ignored => "is excluded by an ignore rule",
-        OmitReason::ChangedOutsideRun => "was not changed by this run",
-        OmitReason::AmbiguousOwner => "may belong to another run that ran at the same time",
-        OmitReason::OutsideScope => "was written outside the run’s folder",
-        OmitReason::Placeholder => "is a placeholder, not a result",
-        OmitReason::UnsafeName => "has a name that is not safe everywhere",
-        OmitReason::RunFailed => "is not final, because the run did not succeed",
-        OmitReason::NameTaken => "has the name of another file of this run",
-        OmitReason::OverLimit => "came after as many files as are taken at once",
-    }
 }
 
 /// Where a thread runs.

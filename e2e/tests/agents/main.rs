@@ -8,5 +8,6 @@
 mod alone;
 mod bridge;
 mod crowd;
+mod folder;
 mod kill;
 mod scripted;

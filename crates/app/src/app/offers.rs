@@ -61,7 +61,7 @@ impl Core {
                     | Code::ProviderNotFound => Err(fault),
                     Code::Unauthorized => Err(Fault::new(
                         Code::Unauthorized,
-                        "The bridge does not take the token. Give the right one: `bridge.token`, or THREADLINE_BRIDGE_TOKEN.",
+                        "The bridge does not take the token. It wants that of its own machine, which `threadline token show` prints there: give it in THREADLINE_BRIDGE_TOKEN (`bridge.token`).",
                     )),
                     // Not about this turn; the turn itself will tell more.
                     _ => Ok(None),

@@ -118,7 +118,7 @@ async fn what_can_never_run_leaves_no_thread() {
         (
             bridge(&world.bridge.url(), Some("wrong")),
             Code::Unauthorized,
-            "The bridge does not take the token. Give the right one: `bridge.token`, or THREADLINE_BRIDGE_TOKEN.".to_owned(),
+            "The bridge does not take the token. It wants that of its own machine, which `threadline token show` prints there: give it in THREADLINE_BRIDGE_TOKEN (`bridge.token`).".to_owned(),
         ),
         (
             SendParams { inline: attached(" ", "aGk=".into()), ..prompt_of("x") },

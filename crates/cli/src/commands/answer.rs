@@ -33,7 +33,7 @@ pub(super) async fn answer(context: &Context, args: Answer) -> Result<Exit, Faul
             Ok(_) => false,
         };
     if let Some(target) = args.question.as_deref().filter(|_| unknown || by_word)
-        && let Some(fault) = nothing_asked(&client, target).await?
+        && let Some(fault) = nothing_asked(&client, target, &asked.questions).await?
         && (unknown || fault.code == Code::QuestionNotFound)
     {
         return Err(fault);
@@ -74,7 +74,11 @@ pub(super) async fn answer(context: &Context, args: Answer) -> Result<Exit, Faul
 }
 
 /// Why nothing can be answered there: the thread asks nothing, or there is none.
-async fn nothing_asked(client: &Client, target: &str) -> Result<Option<Fault>, Fault> {
+async fn nothing_asked(
+    client: &Client,
+    target: &str,
+    open: &[AskedQuestion],
+) -> Result<Option<Fault>, Fault> {
     let thread = target.to_owned();
     let found = client
         .call::<ThreadView>(api::SHOW, ThreadParams { thread })
@@ -89,16 +93,31 @@ async fn nothing_asked(client: &Client, target: &str) -> Result<Option<Fault>, F
             )))
         }
         Ok(_) => Ok(None),
-        Err(fault) if fault.code == Code::ThreadNotFound => Ok(Some(Fault::new(
-            Code::ThreadNotFound,
-            format!(
-                "There is no thread or question `{}`. `threadline answer` lists the questions that wait.",
-                words::line(target)
-            ),
-        ))),
+        Err(fault) if fault.code == Code::ThreadNotFound => Ok(Some(no_such(target, open))),
         Err(fault) if fault.code == Code::ThreadAmbiguous => Ok(None),
         Err(fault) => Err(fault),
     }
+}
+
+/// Nothing has this name. It may be the answer itself, when it is not clear to what.
+fn no_such(target: &str, open: &[AskedQuestion]) -> Fault {
+    let target = words::line(target);
+    let rest = match open {
+        [] | [_] => "`threadline answer` lists the questions that wait.".to_owned(),
+        several => {
+            let lines = several.iter().map(|asked| {
+                let name = words::quoted(name_of(asked));
+                format!("\n  threadline answer {name} {}", words::quoted(&target))
+            });
+            let many = several.len();
+            let lines: String = lines.collect();
+            format!("If it is an answer, say to whom: {many} questions wait.{lines}")
+        }
+    };
+    Fault::new(
+        Code::ThreadNotFound,
+        format!("There is no thread or question `{target}`. {rest}"),
+    )
 }
 
 /// What `answer` was asked to do.

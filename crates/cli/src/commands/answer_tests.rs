@@ -60,6 +60,20 @@ fn a_question_is_found_by_id_thread_or_because_it_is_the_only_one() {
 }
 
 #[test]
+fn while_several_wait_an_answer_needs_its_thread() {
+    let open = [asked("q-1", "river-report"), asked("q-2", "tea")];
+    assert_eq!(
+        no_such("1", &open).message,
+        "There is no thread or question `1`. If it is an answer, say to whom: 2 questions wait.\n  \
+         threadline answer river-report 1\n  threadline answer tea 1"
+    );
+    assert_eq!(
+        no_such("1", &[]).message,
+        "There is no thread or question `1`. `threadline answer` lists the questions that wait."
+    );
+}
+
+#[test]
 fn a_word_alone_that_is_neither_an_option_nor_a_thread_is_no_answer() {
     let mut open = [asked("q-1", "sand-station")];
     for word in ["sand-stationx", "in blue", "3"] {

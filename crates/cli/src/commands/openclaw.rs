@@ -20,17 +20,19 @@ use threadline_contract::{Code, Fault};
 use threadline_files::{Access, Reason, Root, atomic};
 use tokio::process::Command;
 
-pub(super) use self::settings::state_folder;
+pub(super) use self::settings::{Settings, state_folder};
 use self::{
     files::FILES,
     pack::Packed,
-    settings::{Compared, Settings},
+    settings::{Compared, exports},
 };
 use super::Context;
 use crate::{
     args::OpenclawInstall,
     exit::Exit,
     owner::{Places, storage},
+    programs,
+    screen::words,
 };
 
 /// The plugin's name in the gateway.
@@ -39,6 +41,8 @@ const PLUGIN: &str = "openclaw-multi-session-plugins";
 const PROGRAM: &str = "bin/threadline";
 /// The gateway's command takes 5 to 30 s, more on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// How the gateway's command says that a gateway which runs has taken up a change.
+const APPLIED: &str = "Applied in Gateway";
 
 pub(super) async fn install(context: &Context, args: OpenclawInstall) -> Result<Exit, Fault> {
     match args.pack {
@@ -60,46 +64,102 @@ pub(super) struct Put {
     pub(super) folder: PathBuf,
     program: PathBuf,
     settings: Option<Compared>,
+    /// Its files are others than before.
+    new_files: bool,
+    /// The gateway runs, and has taken it up.
+    loaded: bool,
+}
+
+/// What a gateway needs so that it works with what was put into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Restart {
+    /// Nothing: all was as it is.
+    Nothing,
+    /// Nothing: it has loaded it.
+    Loaded,
+    /// A restart.
+    Needed,
+}
+
+impl Put {
+    fn restart(&self) -> Restart {
+        let new = self.new_files || self.settings.as_ref().is_none_or(Compared::changed);
+        match (self.loaded, new) {
+            (true, _) => Restart::Loaded,
+            (false, false) => Restart::Nothing,
+            (false, true) => Restart::Needed,
+        }
+    }
+
+    /// What was done, for people.
+    pub(super) fn said(&self) -> String {
+        let settings = self.settings.as_ref();
+        format!(
+            "The plugin lies in {} and is switched on.\n{}{}",
+            self.folder.display(),
+            settings.map_or_else(String::new, Compared::said),
+            self.restart().said()
+        )
+    }
+}
+
+impl Restart {
+    fn said(self) -> &'static str {
+        match self {
+            Self::Nothing => "All was as it should be: a gateway that runs needs no restart.\n",
+            Self::Loaded => "The gateway runs and has loaded it; it needs no restart.\n",
+            Self::Needed => {
+                "\nStart the gateway, or restart it, so that it loads it:\n  openclaw gateway restart\n"
+            }
+        }
+    }
 }
 
 /// Puts the plugin's folder into the data folder, and lets the gateway's own command link it.
 pub(super) async fn put(context: &Context, openclaw: &str) -> Result<Put, Fault> {
+    let command = programs::find(openclaw).ok_or_else(|| absent(openclaw))?;
     let program = own_program()?;
     let places = Places::new(&context.config.data);
     places.make()?;
     let folder = places.openclaw().join("plugin");
-    lay_out(&folder, &program)?;
+    let new_files = !is_laid_out(&folder, &program);
+    if new_files {
+        lay_out(&folder, &program)?;
+    }
     if !context.json {
         eprintln!("Asking `{openclaw}` to take the plugin; this can take a minute …");
     }
-    let settings = Settings::find(|name| std::env::var_os(name).map(PathBuf::from));
-    link(openclaw, &folder).await?;
+    let settings = Settings::here();
+    let loaded = link(&command.to_string_lossy(), &folder).await?;
     Ok(Put {
         folder,
         program,
         settings: settings.map(Settings::compare),
+        new_files,
+        loaded,
     })
 }
 
 async fn for_this_machine(context: &Context, openclaw: &str) -> Result<Exit, Fault> {
     let put = put(context, openclaw).await?;
+    let settings = put.settings.as_ref();
+    let mut next = Vec::new();
+    if put.restart() == Restart::Needed {
+        next.push("openclaw gateway restart".to_owned());
+    }
+    let now = settings.and_then(Compared::now);
+    let exports = exports(now, |name| programs::find(name).is_some());
+    next.extend(exports.iter().cloned());
+    next.push("threadline doctor".to_owned());
     let told = json!({
         "plugin": PLUGIN, "folder": put.folder, "program": put.program,
-        "settings": put.settings.as_ref().map(Compared::told),
-        "next": ["openclaw gateway restart", "threadline doctor"],
+        "settings": settings.map(Compared::told), "loaded": put.loaded, "next": next,
     });
     context.print(&told, || {
         format!(
-            "The plugin lies in {} and is switched on.\n{}\n\
-             Restart the gateway, so that it loads it:\n  openclaw gateway restart\n\n\
-             Then tell Threadline where the gateway is, and look whether all is in order:\n  \
-             export THREADLINE_OPENCLAW_URL=ws://127.0.0.1:18789\n  \
-             export THREADLINE_OPENCLAW_TOKEN=…    (gateway.auth.token in openclaw.json)\n  \
-             threadline doctor\n",
-            put.folder.display(),
-            put.settings
-                .as_ref()
-                .map_or_else(String::new, Compared::said)
+            "{}\nTell Threadline where the gateway is, and look whether all is in order:\n  {}\n  threadline doctor\n",
+            put.said(),
+            exports.join("\n  ")
         )
     });
     Ok(Exit::Done)
@@ -116,7 +176,7 @@ fn for_another_machine(context: &Context, file: &Path) -> Result<Exit, Fault> {
     packed.add(&format!("package/{PROGRAM}"), &bytes, 0o755);
     let file = std::path::absolute(file)
         .map_err(|e| broken(&format!("{} is no file name ({e})", file.display())))?;
-    atomic::write(&file, &packed.finish(), Access::Shared).map_err(storage)?;
+    atomic::write(&file, &packed.finish(), Access::Shared).map_err(|e| not_packed(&file, &e))?;
     let name = file
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())
@@ -137,6 +197,31 @@ fn for_another_machine(context: &Context, file: &Path) -> Result<Exit, Fault> {
         )
     });
     Ok(Exit::Done)
+}
+
+/// Why the archive cannot be where it was wanted.
+fn not_packed(file: &Path, error: &threadline_files::Error) -> Fault {
+    let code = match error.reason() {
+        Reason::NoSpace => Code::StorageFull,
+        _ => Code::InvalidRequest,
+    };
+    let shown = words::clean(&file.display().to_string());
+    Fault::new(
+        code,
+        format!("--pack: {shown} cannot be written ({error}). Choose another place for it."),
+    )
+}
+
+/// Whether the plugin's folder is already as [`lay_out`] makes it.
+fn is_laid_out(folder: &Path, program: &Path) -> bool {
+    let is = |(name, text): &(&str, &str)| {
+        std::fs::read(folder.join(name)).is_ok_and(|found| found == text.as_bytes())
+    };
+    let sources = std::fs::read_dir(folder.join("src")).map_or(0, Iterator::count);
+    let ours = FILES.iter().filter(|(name, _)| name.starts_with("src/"));
+    FILES.iter().all(is)
+        && sources == ours.count()
+        && std::fs::read_link(folder.join(PROGRAM)).is_ok_and(|found| found == program)
 }
 
 /// Writes the plugin's files; those of an earlier version that are no more go.
@@ -176,11 +261,12 @@ fn remove(path: &Path) -> io::Result<()> {
 
 /// Has the gateway's own command link the folder: it knows the gateway's settings, and adds the
 /// plugin to the list of those that are allowed. It does not switch on what somebody switched off.
-async fn link(openclaw: &str, folder: &Path) -> Result<(), Fault> {
+/// Whether a running gateway has taken it up.
+async fn link(openclaw: &str, folder: &Path) -> Result<bool, Fault> {
     let folder = folder.as_os_str();
     let [plugins, accept] = ["plugins", "--accept-capabilities"].map(OsStr::new);
     let install = ["install", "--link"].map(OsStr::new);
-    ask(
+    let said = ask(
         openclaw,
         &[
             plugins,
@@ -196,7 +282,8 @@ async fn link(openclaw: &str, folder: &Path) -> Result<(), Fault> {
         openclaw,
         &[plugins, OsStr::new("enable"), OsStr::new(PLUGIN), accept],
     )
-    .await
+    .await?;
+    Ok(said.contains(APPLIED))
 }
 
 /// Has the gateway's own command change one of its settings.
@@ -206,10 +293,12 @@ pub(super) async fn set(openclaw: &str, name: &str, value: &Path) -> Result<(), 
         openclaw,
         &[config, set, OsStr::new(name), value.as_os_str()],
     )
-    .await
+    .await?;
+    Ok(())
 }
 
-async fn ask(openclaw: &str, arguments: &[&OsStr]) -> Result<(), Fault> {
+/// What it said.
+async fn ask(openclaw: &str, arguments: &[&OsStr]) -> Result<String, Fault> {
     let mut command = Command::new(openclaw);
     command
         .args(arguments)
@@ -222,11 +311,11 @@ async fn ask(openclaw: &str, arguments: &[&OsStr]) -> Result<(), Fault> {
         Ok(Err(e)) => return Err(unwilling(openclaw, &format!("cannot be started ({e})"))),
         Ok(Ok(output)) => output,
     };
-    if output.status.success() {
-        return Ok(());
-    }
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
+    if output.status.success() {
+        return Ok(said.into_owned());
+    }
     Err(unwilling(
         openclaw,
         &format!("refused: {}", last_words(&said)),

@@ -44,7 +44,10 @@ fn the_folder_is_laid_out_anew_each_time() {
     fs::write(&program, "one").unwrap();
     lay_out(&folder, &program).unwrap();
     fs::write(folder.join("src/of-an-earlier-version.js"), "x").unwrap();
+    assert!(!is_laid_out(&folder, &program));
     lay_out(&folder, &program).unwrap();
+    assert!(is_laid_out(&folder, &program));
+    assert!(!is_laid_out(&folder, Path::new("/another/program")));
     assert!(!folder.join("src/of-an-earlier-version.js").exists());
     for (name, text) in FILES {
         assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), text);
@@ -57,7 +60,7 @@ async fn the_gateways_command_is_asked_to_link_it_and_to_switch_it_on() {
     let data = tempfile::tempdir().unwrap();
     let noted = data.path().join("noted");
     let openclaw = command(data.path(), &format!("echo \"$@\" >> {}", noted.display()));
-    link(&openclaw, Path::new("/the/folder")).await.unwrap();
+    assert!(!link(&openclaw, Path::new("/the/folder")).await.unwrap());
     assert_eq!(
         fs::read_to_string(noted).unwrap(),
         "plugins install --link /the/folder --force --accept-capabilities\n\
@@ -81,10 +84,51 @@ async fn what_it_says_last_is_told() {
 }
 
 #[tokio::test]
-async fn without_the_command_there_is_advice() {
-    let fault = link("/nowhere/openclaw", Path::new("/f"))
-        .await
-        .unwrap_err();
+async fn a_gateway_that_took_it_up_needs_no_restart() {
+    let data = tempfile::tempdir().unwrap();
+    let openclaw = command(data.path(), "echo 'Applied in Gateway generation 3.'");
+    assert!(link(&openclaw, Path::new("/f")).await.unwrap());
+    let put = |loaded, new_files| {
+        let (folder, program) = (PathBuf::from("/f"), PathBuf::from("/p"));
+        let file = data.path().join("openclaw.json");
+        fs::write(&file, "{}").unwrap();
+        let same = Settings::find(|_| Some(file.clone())).map(Settings::compare);
+        Put {
+            folder,
+            program,
+            settings: same,
+            new_files,
+            loaded,
+        }
+    };
+    assert_eq!(put(true, true).restart(), Restart::Loaded);
+    assert_eq!(put(false, false).restart(), Restart::Nothing);
+    assert_eq!(put(false, true).restart(), Restart::Needed);
+    let unknown = Put {
+        settings: None,
+        ..put(false, false)
+    };
+    assert_eq!(unknown.restart(), Restart::Needed);
+}
+
+#[test]
+fn without_the_command_there_is_advice() {
+    let fault = absent("/nowhere/openclaw");
+    assert_eq!(Exit::of_code(fault.code), Exit::Failed);
     assert!(fault.message.contains("--openclaw"), "{fault}");
     assert!(fault.message.contains("--pack"), "{fault}");
+}
+
+#[test]
+fn an_archive_that_cannot_be_written_is_named_with_its_flag() {
+    let file = Path::new("/proc/nowhere/p.tgz");
+    let error = atomic::write(file, b"x", Access::Shared).unwrap_err();
+    let fault = not_packed(file, &error);
+    assert_eq!(fault.code, Code::InvalidRequest);
+    assert!(
+        fault
+            .message
+            .starts_with("--pack: /proc/nowhere/p.tgz cannot be written ("),
+        "{fault}"
+    );
 }

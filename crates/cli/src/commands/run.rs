@@ -27,7 +27,7 @@ pub(super) async fn run(context: &Context, args: Run) -> Result<Exit, Fault> {
     let given = given(&args);
     let params = task::parameters(context, args)?;
     let client = context.client_for(Matters::Runs).await?;
-    offered(&client, &params).await?;
+    offered(context, &client, &params).await?;
     let which = params.request_id.clone().map_or(Which::Current, Which::Of);
     // What was said before is not told again.
     let after = match &params.thread {
@@ -114,7 +114,11 @@ async fn waited_for(sent: Follow<'_>, detach: bool) -> Result<Exit, Fault> {
 }
 
 /// Looks whether this machine's bridge has the runtime; another one's is asked by sending.
-async fn offered(client: &Arc<Client>, params: &SendParams) -> Result<(), Fault> {
+async fn offered(
+    context: &Context,
+    client: &Arc<Client>,
+    params: &SendParams,
+) -> Result<(), Fault> {
     let Some(wanted) = &params.runtime else {
         return Ok(());
     };
@@ -127,17 +131,26 @@ async fn offered(client: &Arc<Client>, params: &SendParams) -> Result<(), Fault>
         .iter()
         .map(|r| r.runtime.to_string())
         .collect();
-    match names.contains(wanted) {
-        true => Ok(()),
-        false => Err(Fault::new(
-            Code::ProviderNotFound,
-            format!(
-                "--runtime: there is no `{}` here. Choose {}.",
-                words::line(wanted),
-                names.join(" or ")
-            ),
-        )),
+    if names.contains(wanted) {
+        return Ok(());
     }
+    let agent = wanted.strip_prefix("acp:").unwrap_or_default();
+    let known = context.config.agents.iter().find(|a| a.name == agent);
+    let (code, why) = match known.and_then(|agent| agent.command.first()) {
+        Some(program) => (
+            Code::ProviderUnavailable,
+            format!("the program of {wanted}, `{program}`, is not on the PATH"),
+        ),
+        None => (
+            Code::ProviderNotFound,
+            format!("there is no `{}` here", words::line(wanted)),
+        ),
+    };
+    let choose = names.join(" or ");
+    Err(Fault::new(
+        code,
+        format!("--runtime: {why}. Choose {choose}."),
+    ))
 }
 
 /// A refusal of the app in words of the command line: the flag that it is about.

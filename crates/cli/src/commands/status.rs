@@ -54,13 +54,5 @@ pub(super) async fn show(context: &Context, args: Status) -> Result<Exit, Fault>
     context.print(&shown, || {
         status::all(&shown, Millis::now(), &TimeZone::system(), context.out)
     });
-    let next = match &shown.sessions {
-        Some(sessions) => sessions.of.next_cursor.as_deref(),
-        None => shown.runs.of.next_cursor.as_deref(),
-    };
-    if let Some(next) = next.filter(|_| !context.json) {
-        let more = format!("There are more: --before {next} shows them.");
-        eprintln!("{}", context.err.dim(&more));
-    }
     Ok(Exit::Done)
 }

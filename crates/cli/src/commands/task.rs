@@ -12,6 +12,7 @@ use threadline_contract::{
     Code, Deliverable, Fault, RequestId, RuntimeId,
     turn::{ATTACHMENT_BYTES, InlineAttachment},
 };
+use threadline_runtimes::acp::AgentConfig;
 
 use super::Context;
 use crate::{args::Run, screen::words};
@@ -19,18 +20,26 @@ use crate::{args::Run, screen::words};
 /// A prompt that does not fit into a request is a file to attach.
 const PROMPT_BYTES: u64 = 4 << 20;
 
+/// The runtime that was named: as it is listed, or an agent by its own name.
+fn runtime(named: &str, agents: &[AgentConfig]) -> Result<RuntimeId, Fault> {
+    if agents.iter().any(|agent| agent.name == named) {
+        return Ok(RuntimeId::Acp(named.to_owned()));
+    }
+    named.parse().map_err(|_| {
+        let named = words::line(named);
+        Fault::new(
+            Code::ProviderNotFound,
+            format!("--runtime: `{named}` is not the name of a runtime."),
+        )
+    })
+}
+
 /// What to send.
 pub(super) fn parameters(context: &Context, args: Run) -> Result<SendParams, Fault> {
-    if let Some(runtime) = &args.runtime {
-        let unknown = |_| {
-            let runtime = words::line(runtime);
-            Fault::new(
-                Code::ProviderNotFound,
-                format!("--runtime: `{runtime}` is not the name of a runtime."),
-            )
-        };
-        runtime.parse::<RuntimeId>().map_err(unknown)?;
-    }
+    let runtime = match &args.runtime {
+        Some(named) => Some(runtime(named, &context.config.agents)?.to_string()),
+        None => None,
+    };
     let stdin_attached = args.attach.iter().any(|path| path == Path::new("-"));
     let prompt = prompt(args.prompt, stdin_attached)?;
     let mut params = SendParams {
@@ -38,7 +47,7 @@ pub(super) fn parameters(context: &Context, args: Run) -> Result<SendParams, Fau
         // However often the connection breaks while it is handed over, it is one turn.
         request_id: Some(RequestId::fresh()),
         prompt,
-        runtime: args.runtime,
+        runtime,
         expect: args
             .expect
             .into_iter()

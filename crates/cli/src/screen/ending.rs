@@ -8,7 +8,7 @@ use threadline_contract::{
 
 use super::{
     Terminal,
-    words::{clean, columns, count, line, quoted, reason, size, took},
+    words::{clean, columns, count, line, quoted, size, took},
     wrap::hanging,
 };
 use crate::exit::Exit;
@@ -173,12 +173,12 @@ pub(crate) fn files(files: &[SyncedFile], to: Terminal) -> String {
 /// What was seen and not taken, each with its reason.
 fn not_taken(omitted: &[Omitted], to: Terminal) -> String {
     let mut out = String::new();
-    for Omitted { path, reason: why } in omitted.iter().take(LISTED) {
+    for Omitted { path, reason } in omitted.iter().take(LISTED) {
         out.push_str(&format!(
             "{} {}  {}\n",
             to.warn("–"),
             line(path),
-            to.dim(&format!("not taken: {}", reason(*why)))
+            to.dim(&format!("not taken: it {}", reason.in_words()))
         ));
     }
     if let Some(rest) = omitted.get(LISTED..).filter(|rest| !rest.is_empty()) {

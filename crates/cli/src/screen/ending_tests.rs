@@ -19,7 +19,7 @@ fn a_run_with_files_ends_with_them_and_the_way_on() {
     let want = "\
 ✓ notes.md           2.1 kB  abababababab
 ✓ charts/words.svg    812 B  abababababab
-– cache/x\u{fffd}[2J  not taken: a dotfile, cache or tool folder
+– cache/x\u{fffd}[2J  not taken: it is a hidden file, a cache or a tool's own
 
 Folder  /home/me/.xworkmate/threads/river-report
 Go on   threadline run --thread river-report \"…\"

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use threadline_app::api::ThreadName;
 use threadline_contract::{
     AppThreadKey, Millis,
-    operator::{HostLine, RunLine, RuntimeLine, SessionLine, Standing},
+    operator::{HostLine, HostState, RunLine, RuntimeLine, SessionLine, Standing},
 };
 
 use super::{
@@ -51,11 +51,16 @@ pub(crate) fn all(shown: &Shown, now: Millis, zone: &TimeZone, to: Terminal) -> 
     for run in &shown.runs.of.runs {
         out.push_str(&page.run(run, &shown.runs.names));
     }
+    // `--before` is about the sessions where they are asked for.
+    if shown.sessions.is_none() {
+        out.push_str(&page.more(shown.runs.of.next_cursor.as_deref()));
+    }
     if let Some(sessions) = &shown.sessions {
         out.push_str(&page.title("Sessions"));
         for session in &sessions.of.sessions {
             out.push_str(&page.session(session, &sessions.names));
         }
+        out.push_str(&page.more(sessions.of.next_cursor.as_deref()));
     }
     out.push_str(&page.title("Runtimes"));
     for runtime in &status.runtimes {
@@ -63,9 +68,12 @@ pub(crate) fn all(shown: &Shown, now: Millis, zone: &TimeZone, to: Terminal) -> 
     }
     if !status.hosts.is_empty() {
         out.push_str(&page.title("Agent processes"));
-        for host in &status.hosts {
+        let is_idle = |host: &&HostLine| host.state == HostState::Idle;
+        for host in status.hosts.iter().filter(|host| !is_idle(host)) {
             out.push_str(&page.host(host, &shown.status.names));
         }
+        let idle: Vec<&HostLine> = status.hosts.iter().filter(is_idle).collect();
+        out.push_str(&page.idle(&idle, &shown.status.names));
     }
     out
 }
@@ -148,6 +156,32 @@ impl Page<'_> {
             &host.standing,
             &more,
         )
+    }
+
+    /// Those that have nothing to do: there can be many, and of each the same would be said.
+    fn idle(&self, hosts: &[&HostLine], names: &Names) -> String {
+        let of = |host: &&HostLine| {
+            let name = name(&host.thread_id, names);
+            format!("{} (process {})", line(&name), host.pid)
+        };
+        let all: Vec<String> = hosts.iter().map(of).collect();
+        match all.is_empty() {
+            true => String::new(),
+            false => {
+                let text = format!(
+                    "{} idle, ending by themselves: {}",
+                    count(all.len() as u64, "process"),
+                    all.join(", ")
+                );
+                format!("{}\n", hanging(&text, self.to.width, 2))
+            }
+        }
+    }
+
+    /// How the next page is shown.
+    fn more(&self, cursor: Option<&str>) -> String {
+        let more = cursor.map(|next| format!("There are more: --before {next} shows them."));
+        more.map_or_else(String::new, |more| format!("{}\n", self.to.dim(&more)))
     }
 
     fn told(

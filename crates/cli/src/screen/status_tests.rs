@@ -7,6 +7,13 @@ fn standing(why: &str) -> Value {
     json!({"why": why, "since": 0, "evidence": "The record.", "seenAt": 60_000, "next": "Nothing."})
 }
 
+fn host(state: &str, pid: u32) -> Value {
+    json!({
+        "sessionKey": "acp:codex:draft:1", "threadId": "draft:1", "runtime": "acp:codex", "pid": pid,
+        "agentPid": pid + 100, "state": state, "startedAt": 0, "standing": standing("It is so."),
+    })
+}
+
 fn shown() -> Shown {
     let names = json!({"draft:1": {"name": "river-report", "title": "Rivers"}});
     let status = json!({
@@ -18,9 +25,9 @@ fn shown() -> Shown {
             "lastError": {"runId": "turn-2", "threadId": "draft:9", "code": "MODEL_FAILED", "message": "HTTP\u{1b}[2J 400", "at": 0},
             "standing": standing("demonstration"),
         }],
-        "hosts": [],
+        "hosts": [host("idle", 7), host("working", 8), host("idle", 9)],
     });
-    let runs = json!({"names": names, "runs": [{
+    let runs = json!({"names": names, "nextCursor": "41", "runs": [{
         "runId": "turn-1", "threadId": "draft:1", "runtime": "builtin", "sessionKey": "builtin:main:draft:1",
         "status": "completed", "createdAt": 0, "startedAt": 0, "endedAt": 61_000,
         "usage": {"inputTokens": 8400, "outputTokens": 12, "costUsd": 0.031},
@@ -49,6 +56,7 @@ river-report  done  builtin · 1 min 1 s · 8.4 k tokens read, 12 written, $0.03
   Evidence  The record. (1 min ago)
   Next      Nothing.
   Run       turn-1
+There are more: --before 41 shows them.
 
 Runtimes
 Builtin agent  ready  builtin · 1 of 5 places, 0 of 20 in line
@@ -57,6 +65,15 @@ Builtin agent  ready  builtin · 1 of 5 places, 0 of 20 in line
   Evidence  The record. (1 min ago)
   Next      Nothing.
   Error     HTTP\u{fffd}[2J 400 [MODEL_FAILED] (draft:9, 2 min ago)
+
+Agent processes
+river-report  at work  acp:codex · process 8
+  Why       It is so.
+  Since     00:00:00 (2 min ago)
+  Evidence  The record. (1 min ago)
+  Next      Nothing.
+  Session   acp:codex:draft:1
+2 processes idle, ending by themselves: river-report (process 7), river-report (process 9)
 "
     );
 }

@@ -3,7 +3,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 use threadline_app::api::FilesNow;
 use threadline_contract::{
-    Code, Millis, OmitReason, ResultCode,
+    Code, Millis, ResultCode,
     thread::{Lifecycle, SyncStatus, TurnState},
     url::encoded,
 };
@@ -178,31 +178,6 @@ pub(crate) fn quoted(word: &str) -> String {
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
         false => format!("'{}'", clean(word).replace('\'', "'\\''")),
-    }
-}
-
-/// Why a file was not taken.
-pub(crate) const fn reason(reason: OmitReason) -> &'static str {
-    match reason {
-        OmitReason::Symlink => "a symbolic link; links are never followed",
-        OmitReason::SpecialFile => "not a regular file",
-        OmitReason::HardLink => "a hard link to a file outside the run's folders",
-        OmitReason::NameNotUtf8 => "its name is not text",
-        OmitReason::TooLarge => "too large",
-        OmitReason::TooDeep => "too many folders deep",
-        OmitReason::Unreadable => "it could not be read",
-        OmitReason::Vanished => "it was gone when it was to be read",
-        OmitReason::ChangedWhileReading => "it changed while it was read",
-        OmitReason::Skipped => "a dotfile, cache or tool folder",
-        OmitReason::Ignored => "left out by the ignore file",
-        OmitReason::ChangedOutsideRun => "not made by this run",
-        OmitReason::AmbiguousOwner => "another run may have made it",
-        OmitReason::OutsideScope => "written outside the run's folders",
-        OmitReason::Placeholder => "only a placeholder",
-        OmitReason::UnsafeName => "its name holds a backslash",
-        OmitReason::RunFailed => "the run did not succeed, so it is not final",
-        OmitReason::NameTaken => "the run's folder has another file of this name",
-        OmitReason::OverLimit => "more files than are taken at once",
     }
 }
 

@@ -190,7 +190,7 @@ fn what_must_come_back_decides() {
         .run(&["run", "hello", "--expect", "report.pdf"])
         .ended(3);
     assert!(said.err.contains("report.pdf"), "it is named: {said:?}");
-    let left = "– notes.md  not taken: the run did not succeed, so it is not final\n";
+    let left = "– notes.md  not taken: it is not final, because the run did not succeed\n";
     assert!(said.out.contains(left), "so is what was made: {said:?}");
     let lines = world
         .run(&["run", "hello", "--expect", "report.pdf", "--json"])

@@ -2,7 +2,7 @@
 //! what was looked up, for people to read.
 
 use threadline_contract::{
-    Millis, Question, QueuePlace, RunStatus, Stage,
+    Code, Millis, Question, QueuePlace, RunStatus, SetBy, Stage,
     code::beside,
     method::ProviderState,
     operator::{HostState, Standing},
@@ -186,7 +186,6 @@ fn closed(run: &RunOverview) -> Standing {
     let at = run.ended_at.unwrap_or(run.created_at);
     let told = run.message.as_deref().map(short);
     let advice = run.code.map(|code| code.advice().to_owned());
-    let began = run.started_at.is_some();
     let (why, next) = match run.status {
         RunStatus::Completed => (
             "Its runtime said that it is done.".to_owned(),
@@ -215,13 +214,23 @@ fn closed(run: &RunOverview) -> Standing {
     Standing {
         why,
         since: at,
-        evidence: if began {
-            "Its runtime's own word, which was recorded then and stands.".into()
-        } else {
-            "The record: the runtime never had it.".into()
-        },
+        evidence: witness(run).into(),
         seen_at: at,
         next,
+    }
+}
+
+/// Who knows that a run ended as it did.
+fn witness(run: &RunOverview) -> &'static str {
+    match run.code {
+        _ if run.started_at.is_none() => "The record: the runtime never had it.",
+        Some(Code::AgentLost) => {
+            "Its agent's process, which was looked for then and was gone; it had said nothing of an end."
+        }
+        Some(code) if code.set_by() != SetBy::Runtime => {
+            "The bridge's own record of what it found then; the runtime did not say it."
+        }
+        _ => "Its runtime's own word, which was recorded then and stands.",
     }
 }
 

@@ -180,11 +180,23 @@ fn a_run_that_has_ended_is_told_from_its_record() {
         ..run(Phase::Closed)
     };
     let word = "Its runtime's own word, which was recorded then and stands.";
-    let advice = Code::AgentLost.advice();
-    assert_eq!(
-        told(of_run(&failed, &seen(None))),
-        words(advice, 70, word, 70, AGAIN)
-    );
+    let gone = "Its agent's process, which was looked for then and was gone; it had said nothing of an end.";
+    let found = "The bridge's own record of what it found then; the runtime did not say it.";
+    for (code, evidence) in [
+        (Code::ExecutionFailed, word),
+        (Code::AgentLost, gone),
+        (Code::Conflict, found),
+        (Code::RequiredArtifactMissing, found),
+    ] {
+        let failed = RunOverview {
+            code: Some(code),
+            ..failed.clone()
+        };
+        assert_eq!(
+            told(of_run(&failed, &seen(None))),
+            words(code.advice(), 70, evidence, 70, AGAIN)
+        );
+    }
     let refused = RunOverview {
         started_at: None,
         message: Some("x".repeat(600)),

@@ -32,12 +32,9 @@ impl Driver<'_> {
                 )
                 .await;
         }
-        self.record_end(
-            &end,
-            verdict(&end, self.cancel_requested(), &[]),
-            Some(Event::Ended),
-        )
-        .await?;
+        let verdict = verdict(&end, self.cancel_requested(), &[]);
+        let verdict = self.with_neighbour(verdict).await?;
+        self.record_end(&end, verdict, Some(Event::Ended)).await?;
         self.end = Some(end);
         Ok(())
     }

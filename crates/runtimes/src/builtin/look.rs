@@ -5,11 +5,14 @@ use std::{env, ffi::OsString, path::Path, time::Duration};
 
 use futures_util::future::join_all;
 use serde::Deserialize;
+use threadline_contract::RuntimeId;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     time::timeout,
 };
+
+use crate::acp::AgentConfig;
 
 /// How long a local model server may take to answer.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -57,8 +60,6 @@ const KEYS: [(&str, &str, &str); 8] = [
 ];
 /// Local model servers: their usual port and name.
 const SERVERS: [(u16, &str); 3] = [(11434, "Ollama"), (1234, "LM Studio"), (8080, "llama.cpp")];
-/// Agents that may be installed.
-const AGENTS: [&str; 5] = ["codex", "opencode", "gemini", "hermes", "claude"];
 
 /// Where the demonstration looks.
 #[derive(Clone, Debug)]
@@ -76,8 +77,8 @@ pub struct Found {
     pub servers: Vec<Server>,
     /// Names of environment variables that hold a model key.
     pub keys: Vec<&'static str>,
-    /// Agents on the PATH.
-    pub agents: Vec<&'static str>,
+    /// Agents that can be used as they are: the names of their runtimes.
+    pub agents: Vec<String>,
 }
 
 /// A local model server.
@@ -122,7 +123,11 @@ impl Found {
         Self {
             servers,
             keys: KEYS.iter().map(|k| k.0).filter(|k| set(k)).collect(),
-            agents: AGENTS.into_iter().filter(|a| on_path(a)).collect(),
+            agents: AgentConfig::known()
+                .into_iter()
+                .filter(|agent| agent.command.first().is_some_and(|name| on_path(name)))
+                .map(|agent| RuntimeId::Acp(agent.name).to_string())
+                .collect(),
         }
     }
 
@@ -132,12 +137,17 @@ impl Found {
         let mut ways = self.ways();
         let first = (!ways.is_empty()).then(|| ways.remove(0));
         rest.extend(ways.into_iter().map(|(what, _)| what));
-        rest.extend(self.agents.iter().map(|a| format!("the agent {a}")));
-        let also = if rest.is_empty() {
+        let mut also = if rest.is_empty() {
             String::new()
         } else {
             format!(" Also found: {}.", rest.join(", "))
         };
+        if let Some(agent) = self.agents.first() {
+            also.push_str(&format!(
+                " Agents that are installed work without this: {} (`threadline run -r {agent} …`).",
+                self.agents.join(", ")
+            ));
+        }
         match first {
             Some((what, how)) => {
                 format!("Found {what}. To work with it, set {how} and start again.{also}")

@@ -31,7 +31,12 @@ fn a_key_is_named_and_never_shown() {
             ("OPENAI_API_KEY", "  "),
             ("PATH", "/usr/bin:relative::/opt/bin"),
         ],
-        &["/opt/bin/codex", "relative/claude", "/elsewhere/gemini"],
+        &[
+            "/opt/bin/codex-acp",
+            "/usr/bin/opencode",
+            "relative/hermes",
+            "/elsewhere/gemini",
+        ],
         vec![],
     );
     assert_eq!(
@@ -39,14 +44,15 @@ fn a_key_is_named_and_never_shown() {
         Found {
             servers: vec![],
             keys: vec!["MISTRAL_API_KEY"],
-            agents: vec!["codex"],
+            agents: vec!["acp:codex".into(), "acp:opencode".into()],
         }
     );
     assert_eq!(
         found.line(),
         "Found MISTRAL_API_KEY. To work with it, set \
          THREADLINE_MODEL_URL=https://api.mistral.ai/v1 THREADLINE_MODEL_KEY=\"$MISTRAL_API_KEY\" \
-         THREADLINE_MODEL=mistral-small-latest and start again. Also found: the agent codex."
+         THREADLINE_MODEL=mistral-small-latest and start again. Agents that are installed work without \
+         this: acp:codex, acp:opencode (`threadline run -r acp:codex …`)."
     );
 }
 

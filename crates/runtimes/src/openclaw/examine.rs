@@ -8,7 +8,7 @@ use threadline_contract::{Fault, plugin::PREPARE};
 use super::{
     MAIN,
     files::NO_PLUGIN,
-    gateway::{CallError, Conn, Gateway, GatewayConfig, trust},
+    gateway::{CallError, Conn, Gateway, GatewayConfig, NO_ANSWER, trust},
 };
 
 /// How long it may take to connect, and each question after that.
@@ -111,14 +111,19 @@ pub async fn examine(
     })?;
     let findings = match gateway.wait_up(PATIENCE, PATIENCE).await {
         Ok(conn) => look(&conn, gateway.url(), agent, version).await,
-        Err(error) => vec![Finding::bad(
-            "OpenClaw gateway",
-            format!("{error} ({})", gateway.url()),
-            "Start it with `openclaw gateway run`, and check `openclaw.url` and `openclaw.token`.",
-        )],
+        Err(error) => vec![out_of_reach(&error.to_string(), gateway.url())],
     };
     gateway.stop().await;
     Ok(findings)
+}
+
+/// Only one that nobody answers for may not run. Whatever else is wrong says itself what to do.
+fn out_of_reach(why: &str, url: &str) -> Finding {
+    let start = "Start it with `openclaw gateway run`, or check `openclaw.url`.";
+    Finding {
+        advice: why.starts_with(NO_ANSWER).then(|| start.to_owned()),
+        ..Finding::bad("OpenClaw gateway", format!("{why} ({url})"), "")
+    }
 }
 
 async fn look(conn: &Conn, url: &str, agent: Option<&str>, version: &str) -> Vec<Finding> {

@@ -19,6 +19,29 @@ fn standings(findings: &[Finding]) -> Vec<(&'static str, Standing)> {
 }
 
 #[test]
+fn only_a_gateway_that_nobody_answers_for_is_to_be_started() {
+    let advice = |why: &str| {
+        let finding = out_of_reach(why, "ws://h:1");
+        assert_eq!(
+            (finding.standing, finding.found),
+            (Standing::Bad, format!("{why} (ws://h:1)"))
+        );
+        finding.advice
+    };
+    assert_eq!(
+        advice("The OpenClaw gateway does not answer: nothing listens at its address.").as_deref(),
+        Some("Start it with `openclaw gateway run`, or check `openclaw.url`.")
+    );
+    for why in [
+        "The OpenClaw gateway does not take this token.",
+        "This machine waits to be let in.",
+        "What answers there refuses the connection (HTTP 403).",
+    ] {
+        assert_eq!(advice(why), None, "{why}");
+    }
+}
+
+#[test]
 fn everything_is_in_order() {
     let findings = of_answer(&answer(), "1.0.0");
     assert_eq!(

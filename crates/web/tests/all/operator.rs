@@ -45,6 +45,7 @@ pub(crate) fn says(app: &Scripted, text: &str) {
         run(text, &json!({"stage": "working", "startedAt": 1})),
         run(&format!("{text}-2"), &json!({"stage": "queued", "threadId": "other"})),
         run(&format!("{text}-3"), &json!({"status": "failed", "code": "AGENT_LOST", "startedAt": 1, "endedAt": 3001, "usage": {"inputTokens": 1500, "costUsd": 0.5}})),
+        run(&format!("{text}-4"), &json!({"status": "failed", "code": "PROVIDER_UNAVAILABLE", "endedAt": 3001})),
     ]}));
     app.says("app.operator.sessions", json!({"names": names, "sessions": [{
         "threadId": "draft:1", "runtime": "openclaw", "sessionKey": text, "open": true,
@@ -97,6 +98,7 @@ async fn every_state_is_told_with_its_reasons() {
         &[
             "1.5 k tokens read, $0.50",
             "took 3.0 s",
+            " · never began",
             "/operator/runs?which=failed&amp;before=t",
         ],
     );

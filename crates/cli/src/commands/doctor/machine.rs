@@ -242,18 +242,20 @@ pub(super) async fn owner_state(
             );
             let token = token::read(places).ok().flatten().unwrap_or_default();
             let other = state.outdated(config, &token);
-            let advice = match state.mode {
-                Mode::Background => {
-                    "It makes room for one with these settings as soon as it has nothing to do; `threadline stop` ends it now."
-                }
-                Mode::Up | Mode::Serve => "What is set here takes effect when it is started again.",
-            };
-            match other.is_empty() {
-                true => Check::ok(what, found),
-                false => Check::warn(
+            if other.is_empty() {
+                return Check::ok(what, found);
+            }
+            let found = format!("{found}, with another {}", other.join(", "));
+            match state.mode {
+                // Settings of one terminal alone (`export`) are the usual reason.
+                Mode::Background => Check {
+                    advice: Some("That is no error: the next task starts it anew with what is set here, as soon as it has nothing to do. At once: threadline stop".into()),
+                    ..Check::ok(what, found)
+                },
+                Mode::Up | Mode::Serve => Check::warn(
                     what,
-                    format!("{found}, with another {}", other.join(", ")),
-                    advice,
+                    found,
+                    "What is set here takes effect when it is started again.",
                 ),
             }
         }

@@ -6,19 +6,20 @@ mod model;
 mod openclaw;
 
 use serde::Serialize;
-use threadline_app::api::{self, NoParams, Problems, Runtimes};
-use threadline_contract::Fault;
+use threadline_app::api::{self, NoParams, Problems, RuntimeView, Runtimes};
+use threadline_contract::{Fault, RuntimeId};
 
 use self::{
     agents::agents,
     machine::{data_folder, database, disk, leftovers, owner_state, settings, token_file},
     model::model,
-    openclaw::openclaw,
+    openclaw::{nothing_to_mend, openclaw},
 };
 use super::Context;
 use crate::{
     args,
     client::Matters,
+    config::Config,
     exit::Exit,
     owner::{Places, look},
     screen::{
@@ -95,6 +96,8 @@ pub(super) async fn doctor(context: &Context, args: &args::Doctor) -> Result<Exi
     if !config.workspaces.as_os_str().is_empty() {
         checks.extend(disk("disk of the threads", &config.workspaces));
     }
+    let mut gateway = Vec::new();
+    let mut others = false;
     if usable {
         checks.push(token_file(&places));
         let owner = look(&places);
@@ -104,14 +107,20 @@ pub(super) async fn doctor(context: &Context, args: &args::Doctor) -> Result<Exi
         checks.push(state);
         checks.extend(leftovers(&places, &owner));
         checks.extend(agents(&config.hosts).await);
+        gateway = openclaw(context, &places, args).await;
         // One that is started with half of the settings would be of no use.
         if answers && context.mistakes.is_empty() {
-            checks.extend(asked(context).await);
+            let asked = asked(context).await;
+            checks.extend(runtimes(&asked.runtimes, &gateway, config));
+            checks.extend(asked.checks);
+            others = asked.runtimes.iter().any(works_without_model);
         }
     }
-    checks.push(model(config).await);
-    if usable {
-        checks.extend(openclaw(context, &places, args).await);
+    checks.push(model(config, others).await);
+    checks.extend(gateway);
+    if args.mend {
+        let gateway = config.openclaw.as_ref().map(|set| set.url.as_str());
+        checks.extend(nothing_to_mend(&checks, gateway));
     }
     let worst = checks
         .iter()
@@ -155,29 +164,74 @@ fn told(checks: &[Check], to: Terminal) -> String {
     out
 }
 
-/// What only the owner knows; one is started if there is none.
-async fn asked(context: &Context) -> Vec<Check> {
-    // In what a running one differs was said already.
-    let client = match context.client_for(Matters::Nothing).await {
-        Ok(client) => client,
-        Err(fault) => return vec![Check::fault("start", &fault)],
-    };
-    let mut out = Vec::new();
-    match client.call::<Runtimes>(api::RUNTIMES, NoParams {}).await {
-        Ok(found) => out.extend(found.runtimes.iter().map(|r| {
+/// What only the owner knows.
+#[derive(Default)]
+struct Asked {
+    runtimes: Vec<RuntimeView>,
+    checks: Vec<Check>,
+}
+
+/// A runtime that brings its own model.
+fn works_without_model(runtime: &RuntimeView) -> bool {
+    runtime.available && runtime.runtime != RuntimeId::Builtin
+}
+
+/// Each runtime, and in one line the known agents that are not installed.
+fn runtimes(all: &[RuntimeView], gateway: &[Check], config: &Config) -> Vec<Check> {
+    // What is wrong with a gateway is told once, with what to do about it.
+    let told = gateway.iter().any(|check| check.health == Health::Bad);
+    let all: Vec<_> = all.iter().collect();
+    let shown = all
+        .iter()
+        .filter(|r| r.available || r.runtime != RuntimeId::OpenClaw || !told);
+    let mut checks: Vec<Check> = shown
+        .map(|r| {
             let found = format!("{}: {}", r.runtime, words::line(&r.status));
             match r.available {
                 true => Check::ok("runtime", found),
                 false => Check::warn("runtime", found, "It takes no work now."),
             }
-        })),
-        Err(fault) => out.push(Check::fault("runtimes", &fault)),
+        })
+        .collect();
+    let missing = config.agents.iter().filter(|agent| {
+        let name = RuntimeId::Acp(agent.name.clone());
+        !all.iter().any(|runtime| runtime.runtime == name)
+    });
+    let missing: Vec<String> = missing
+        .map(|agent| {
+            let program = agent.command.first().map_or("", String::as_str);
+            format!("acp:{} (`{program}`)", agent.name)
+        })
+        .collect();
+    if !all.is_empty() && !missing.is_empty() {
+        checks.push(Check::ok(
+            "runtime",
+            format!("known, and not installed: {}", missing.join(", ")),
+        ));
+    }
+    checks
+}
+
+/// Asks the owner; one is started if there is none.
+async fn asked(context: &Context) -> Asked {
+    let mut out = Asked::default();
+    // In what a running one differs was said already.
+    let client = match context.client_for(Matters::Nothing).await {
+        Ok(client) => client,
+        Err(fault) => {
+            out.checks.push(Check::fault("start", &fault));
+            return out;
+        }
+    };
+    match client.call::<Runtimes>(api::RUNTIMES, NoParams {}).await {
+        Ok(found) => out.runtimes = found.runtimes,
+        Err(fault) => out.checks.push(Check::fault("runtimes", &fault)),
     }
     match client.call::<Problems>(api::PROBLEMS, NoParams {}).await {
-        Ok(found) if found.problems.is_empty() => {
-            out.push(Check::ok("threads", "every record can be read"))
-        }
-        Ok(found) => out.extend(found.problems.iter().map(|p| {
+        Ok(found) if found.problems.is_empty() => out
+            .checks
+            .push(Check::ok("threads", "every record can be read")),
+        Ok(found) => out.checks.extend(found.problems.iter().map(|p| {
             let kept = p
                 .kept
                 .as_deref()
@@ -190,7 +244,7 @@ async fn asked(context: &Context) -> Vec<Check> {
                 kept,
             )
         })),
-        Err(fault) => out.push(Check::fault("threads", &fault)),
+        Err(fault) => out.checks.push(Check::fault("threads", &fault)),
     }
     out
 }

@@ -1,6 +1,6 @@
 //! Whether the model that is configured can be reached.
 
-use std::{os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+use std::time::Duration;
 
 use reqwest::{Client as Http, StatusCode, redirect::Policy};
 use serde_json::Value;
@@ -10,6 +10,7 @@ use super::Check;
 use crate::{
     client::said,
     config::{Config, Model},
+    programs::is_program,
     screen::words,
 };
 
@@ -18,8 +19,15 @@ const ANSWER: Duration = Duration::from_secs(4);
 const WHAT: &str = "model";
 
 /// Asks the endpoint for its models: that costs nothing, and shows whether a run could reach it.
-pub(super) async fn model(config: &Config) -> Check {
+/// Somebody who works with `others`, which bring their own, needs none.
+pub(super) async fn model(config: &Config, others: bool) -> Check {
     let Some(model) = &config.model else {
+        if others {
+            return Check::ok(
+                WHAT,
+                "none, so the builtin agent only demonstrates; the other runtimes have their own",
+            );
+        }
         let found = Found::of(|name| std::env::var_os(name), is_program, vec![]);
         return Check::warn(
             WHAT,
@@ -111,10 +119,6 @@ fn judged(model: &Model, status: StatusCode, body: &str) -> Check {
             )
         }
     }
-}
-
-fn is_program(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

@@ -13,6 +13,10 @@ use crate::{
     screen::words,
 };
 
+/// What stands before what was done, and before why it was not.
+const MENDED: &str = "Mended:";
+const NOT_MENDED: &str = "Not mended:";
+
 pub(super) async fn openclaw(
     context: &Context,
     places: &Places,
@@ -28,17 +32,61 @@ pub(super) async fn openclaw(
         Ok(findings) => findings,
         Err(fault) => return vec![Check::fault("OpenClaw gateway", &fault)],
     };
+    let here = is_here(&set.url);
+    let settings = openclaw::Settings::here().filter(|_| here);
     let mut checks = Vec::new();
     for finding in findings {
-        let mend = finding.mend.filter(|_| is_here(&set.url));
+        let mend = finding.mend.filter(|_| here);
         let check = check(finding);
         checks.push(match mend {
             None => check,
-            Some(_) if !args.mend => offered(check),
-            Some(mend) => mended(check, try_to_mend(context, &args.openclaw, mend).await),
+            Some(mend) => {
+                let check = match (mend, &settings) {
+                    (Mend::Plugin, Some(settings)) => explained(check, settings),
+                    _ => check,
+                };
+                match args.mend {
+                    false => offered(check),
+                    true => mended(check, try_to_mend(context, &args.openclaw, mend).await),
+                }
+            }
         });
     }
     checks
+}
+
+/// Whether anything can be mended is found out at the gateway; without one, there is nothing.
+pub(super) fn nothing_to_mend(checks: &[Check], gateway: Option<&str>) -> Option<Check> {
+    let tried = |check: &Check| {
+        let advice = check.advice.as_deref().unwrap_or_default();
+        advice.starts_with(MENDED) || advice.starts_with(NOT_MENDED)
+    };
+    if checks.iter().any(tried) {
+        return None;
+    }
+    Some(Check::ok(
+        "mend",
+        match gateway {
+            None => "nothing: only OpenClaw gateways are mended, and none is set (`openclaw.url`)",
+            Some(url) if !is_here(url) => {
+                "nothing: the OpenClaw gateway is not on this machine; run this on its own"
+            }
+            Some(_) => "nothing was found that this command can mend",
+        },
+    ))
+}
+
+/// Says which settings of the gateway keep the plugin out.
+fn explained(check: Check, settings: &openclaw::Settings) -> Check {
+    let why = settings.keeping_out();
+    if why.is_empty() {
+        return check;
+    }
+    let file = words::clean(&settings.file().display().to_string());
+    Check {
+        found: format!("{} In {file}, {}.", check.found, why.join(" and ")),
+        ..check
+    }
 }
 
 fn check(finding: Finding) -> Check {
@@ -74,13 +122,11 @@ fn mended(check: Check, done: Result<String, Fault>) -> Check {
     match done {
         Ok(done) => Check {
             health: Health::Warn,
-            advice: Some(format!(
-                "Mended: {done} Restart the gateway: openclaw gateway restart"
-            )),
+            advice: Some(format!("{MENDED} {done}")),
             ..check
         },
         Err(fault) => Check {
-            advice: Some(format!("Not mended: {}", fault.message)),
+            advice: Some(format!("{NOT_MENDED} {}", fault.message)),
             ..check
         },
     }
@@ -91,14 +137,17 @@ async fn try_to_mend(context: &Context, program: &str, mend: Mend) -> Result<Str
     match mend {
         Mend::Plugin => {
             let put = openclaw::put(context, program).await?;
-            Ok(format!("the plugin lies in {}.", put.folder.display()))
+            Ok(put.said())
         }
         Mend::Log => {
             let file = openclaw::state_folder(|name| std::env::var_os(name).map(PathBuf::from))
                 .ok_or_else(|| Fault::invalid("There is no home folder for the log."))?
                 .join("logs/gateway.log");
             openclaw::set(program, "logging.file", &file).await?;
-            Ok(format!("the log goes to {}.", file.display()))
+            Ok(format!(
+                "The log goes to {} when the gateway is started again: openclaw gateway restart",
+                file.display()
+            ))
         }
     }
 }

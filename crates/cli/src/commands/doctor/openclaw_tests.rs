@@ -36,3 +36,23 @@ fn what_was_done_is_said_and_what_was_not() {
         (Health::Bad, Some("Not mended: No command."))
     );
 }
+
+#[test]
+fn that_nothing_can_be_mended_is_said() {
+    let bad = || Check::bad("OpenClaw plugin", "none", "Install it.");
+    let said = |checks: &[Check], url| nothing_to_mend(checks, url).map(|check| check.found);
+    let here = Some("ws://127.0.0.1:18789");
+    assert_eq!(said(&[mended(bad(), Ok("done.".into()))], here), None);
+    let failed = mended(bad(), Err(Fault::new(Code::ProviderUnavailable, "No.")));
+    assert_eq!(said(&[failed], here), None);
+    assert_eq!(
+        said(&[bad()], here).as_deref(),
+        Some("nothing was found that this command can mend")
+    );
+    assert!(
+        said(&[], Some("wss://claw.example"))
+            .unwrap()
+            .contains("not on this machine")
+    );
+    assert!(said(&[], None).unwrap().contains("`openclaw.url`"));
+}

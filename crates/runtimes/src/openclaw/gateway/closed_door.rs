@@ -7,6 +7,8 @@ use tokio_tungstenite::tungstenite::{Error, http::StatusCode};
 
 use super::handshake::{APPROVED, NotOpened};
 
+/// What is said of a gateway that nobody answers for.
+pub(crate) const NO_ANSWER: &str = "The OpenClaw gateway does not answer";
 /// Characters of an answer that are passed on.
 const MOST: usize = 400;
 
@@ -19,10 +21,7 @@ pub(super) fn of(error: &Error) -> NotOpened {
         }
         Error::Io(error) if error.kind() == ErrorKind::InvalidData => not_believed(error),
         Error::Tls(error) => not_believed(error),
-        Error::Io(error) => NotOpened::failed(format!(
-            "The OpenClaw gateway does not answer: {}.",
-            plainly(error)
-        )),
+        Error::Io(error) => NotOpened::failed(format!("{NO_ANSWER}: {}.", plainly(error))),
         other => NotOpened::failed(format!("The OpenClaw gateway cannot be reached: {other}.")),
     }
 }

@@ -29,17 +29,18 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub(crate) use self::{
+    closed_door::NO_ANSWER,
+    conn::{CallError, Conn, Second},
+    tls::trust,
+    wire::WireError,
+};
 use self::{
     conn::TURNED_AWAY,
     handshake::NotOpened,
     identity::Identity,
     seen::Seen,
     wire::{Defaults, OfRun},
-};
-pub(crate) use self::{
-    conn::{CallError, Conn, Second},
-    tls::trust,
-    wire::WireError,
 };
 
 /// Events about what people are asked.

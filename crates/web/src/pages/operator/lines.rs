@@ -62,7 +62,8 @@ fn brief(run: &RunLine) -> Markup {
     let usage = run.usage.and_then(|usage| usage.in_words());
     html! {
         @match (run.started_at, run.ended_at) {
-            (_, Some(ended)) => { "ended " (words::ago(ended)) " · took " (took(run)) },
+            (Some(_), Some(ended)) => { "ended " (words::ago(ended)) " · took " (took(run)) },
+            (None, Some(ended)) => { "ended " (words::ago(ended)) " · never began" },
             (Some(began), None) => { "running for " (words::since(began)) },
             (None, None) => { "waiting for " (words::since(run.created_at)) },
         }

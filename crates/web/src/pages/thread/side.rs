@@ -11,6 +11,8 @@ use threadline_contract::{
 use super::super::{act, icon};
 use crate::{kind, urls, words};
 
+/// Bytes of a file name's ending, such as `.html`, that is always shown.
+const ENDING: usize = 8;
 /// Files that were not taken, shown without unfolding.
 const NAMED: usize = 5;
 
@@ -58,11 +60,19 @@ fn files(record: &TaskThread) -> Markup {
     }
 }
 
-/// The folder may be cut off, the file's name not.
+/// Where there is no room, the folder is cut off first, then the name, and what kind of file it is never.
 fn name(path: &str) -> Markup {
-    match path.rsplit_once('/') {
-        Some((folder, name)) => html! { span.folder { (folder) "/" } span { (name) } },
-        None => html! { span { (path) } },
+    let (folder, name) = match path.rfind('/') {
+        Some(at) => path.split_at(at + 1),
+        None => ("", path),
+    };
+    let (stem, end) = match name.rfind('.') {
+        Some(at) if at > 0 && name.len() - at <= ENDING => name.split_at(at),
+        _ => (name, ""),
+    };
+    html! {
+        @if !folder.is_empty() { span.folder { (folder) } }
+        span.own { span { (stem) } @if !end.is_empty() { span.end { (end) } } }
     }
 }
 
@@ -139,8 +149,7 @@ fn without_files(record: &TaskThread, result: Option<ResultCode>) -> &'static st
 }
 
 fn left_out(omitted: &[Omitted]) -> Markup {
-    let line =
-        |file: &Omitted| html! { li { code { (file.path) } " " (words::not_taken(file.reason)) } };
+    let line = |file: &Omitted| html! { li { code { (file.path) } " " (file.reason.in_words()) } };
     let was = if omitted.len() == 1 { "was" } else { "were" };
     let (named, rest) = omitted.split_at(omitted.len().min(NAMED));
     html! {
