@@ -180,7 +180,6 @@ fn works_without_model(runtime: &RuntimeView) -> bool {
 fn runtimes(all: &[RuntimeView], gateway: &[Check], config: &Config) -> Vec<Check> {
     // What is wrong with a gateway is told once, with what to do about it.
     let told = gateway.iter().any(|check| check.health == Health::Bad);
-    let all: Vec<_> = all.iter().collect();
     let shown = all
         .iter()
         .filter(|r| r.available || r.runtime != RuntimeId::OpenClaw || !told);
