@@ -150,7 +150,7 @@ async fn a_policy_answers_for_this_once_and_says_so() {
         let events = events(&bridge, &thread).await;
         let asked = events
             .iter()
-            .position(|e| e == "task.question_asked")
+            .position(|e| *e == format!("task.question_asked policy:{by}"))
             .unwrap();
         assert_eq!(
             events[asked + 1],
