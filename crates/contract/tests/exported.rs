@@ -51,3 +51,11 @@ fn the_documentation_names_every_update() {
         assert!(schema.contains(&format!("`{event}`")), "{event}");
     }
 }
+
+#[test]
+fn the_page_about_openclaw_has_the_same_words_for_files_that_were_not_taken() {
+    let page = fs::read_to_string(docs().join("openclaw.md")).unwrap();
+    for reason in threadline_contract::OmitReason::ALL {
+        assert!(page.contains(reason.in_words()), "{reason:?}");
+    }
+}
