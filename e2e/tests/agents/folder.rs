@@ -20,9 +20,9 @@ async fn the_thread_that_works_in_a_folder_is_named_to_whoever_cannot_have_it() 
         turn
     };
     world
-        .rpc("session.start", turn("draft:1", "[[say begun.]] [[hang]]"))
+        .rpc("session.start", turn("draft:1", "[[rate 5]] [[count 400]]"))
         .await;
-    scripted::says(&world, "draft:1", "begun.").await;
+    scripted::says(&world, "draft:1", "1 2 ").await;
     world
         .rpc("session.start", turn("draft:2", "[[say hi]]"))
         .await;

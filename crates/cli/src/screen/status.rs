@@ -169,7 +169,7 @@ impl Page<'_> {
             true => String::new(),
             false => {
                 let text = format!(
-                    "{} idle, ending by themselves: {}",
+                    "{} idle (each ends by itself): {}",
                     count(all.len() as u64, "process"),
                     all.join(", ")
                 );

@@ -73,7 +73,7 @@ river-report  at work  acp:codex · process 8
   Evidence  The record. (1 min ago)
   Next      Nothing.
   Session   acp:codex:draft:1
-2 processes idle, ending by themselves: river-report (process 7), river-report (process 9)
+2 processes idle (each ends by itself): river-report (process 7), river-report (process 9)
 "
     );
 }
