@@ -145,6 +145,28 @@ async fn pages_add_up_and_what_is_not_this_runs_is_left() {
     assert_eq!(collected[0]["writtenFiles"], json!(["reports/a.md"]));
 }
 
+/// What earlier runs left in a shared folder is not this run's loss.
+#[tokio::test]
+async fn what_the_run_had_nothing_to_do_with_is_not_told() {
+    let own = "tasks/agent-main-draft-1/turn-1";
+    let gateway = Scripted::start(move |method, params, gateway| match method {
+        "sessions.files.list" => Do::Ok(json!({"files": []})),
+        "xworkmate.artifacts.list" => Do::Ok(json!({
+            "artifactScope": own, "artifacts": [], "emptyReason": "all_omitted",
+            "omitted": {"count": 9, "bytes": 0, "byReason": {"changed_outside_run": 9}, "files": [{"path": "reports/old.md", "reason": "changed_outside_run"}]},
+        })),
+        _ => usual(method, params, gateway),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = begun(&gateway, folder.path()).await;
+    let manifest = runtime.collect(&plan(RUN, "x"), &ended()).await.unwrap();
+    assert_eq!(
+        (manifest.omitted, manifest.empty_reason),
+        (vec![], Some(EmptyReason::ScopeEmpty))
+    );
+}
+
 /// The earlier plugin would list other threads' files in a shared folder: it is not told of one.
 #[tokio::test]
 async fn an_earlier_plugin_is_not_told_of_shared_folders() {

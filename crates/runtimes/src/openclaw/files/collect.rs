@@ -144,6 +144,7 @@ impl Files {
             manifest.empty_reason =
                 Some(match (manifest.omitted.is_empty(), manifest.empty_reason) {
                     (false, None | Some(EmptyReason::ScopeEmpty)) => EmptyReason::AllOmitted,
+                    (true, Some(EmptyReason::AllOmitted)) => EmptyReason::ScopeEmpty,
                     (_, reason) => reason.unwrap_or(EmptyReason::ScopeEmpty),
                 });
         }
