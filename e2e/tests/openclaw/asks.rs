@@ -111,7 +111,10 @@ async fn allowed(bench: &Bench) {
     );
     assert!(!made.exists());
     bench.world.permit(&question, "allow_once").await;
-    assert_eq!(bench.ended(thread).await, completed("allowed", &["allowed.txt"]));
+    assert_eq!(
+        bench.ended(thread).await,
+        completed("allowed", &["allowed.txt"])
+    );
     assert!(made.exists());
 }
 

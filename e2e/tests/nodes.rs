@@ -1,0 +1,183 @@
+//! Two servers on one PostgreSQL, each with a data folder of its own, and one is killed without a word. What lies
+//! with a gateway goes on at the other; what lies on the killed one's machine waits for it. Nothing runs twice.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+use std::{fs, path::Path, time::Duration};
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use threadline_e2e::{
+    gateway::{Gateway, Options},
+    postgres,
+    scripted_model::Model,
+    world::{self, World},
+};
+
+/// How long a lease holds that nobody renews, and until the other server looks for such.
+const TAKEN_UP: Duration = Duration::from_secs(45);
+
+/// Two servers that know the scripted agent.
+fn nodes() -> [World; 2] {
+    let server = std::env::var("THREADLINE_TEST_POSTGRES")
+        .expect("THREADLINE_TEST_POSTGRES names a PostgreSQL server (./dev test starts one)");
+    let database = postgres::fresh_database(&server);
+    std::array::from_fn(|_| {
+        let mut world = World::new();
+        let folder = world.path().join("home/.config/threadline");
+        fs::create_dir_all(&folder).unwrap();
+        let program = env!("CARGO_BIN_EXE_scripted-agent");
+        let config = format!("[agents.scripted]\ncommand = [{program:?}]\n");
+        fs::write(folder.join("threadline.toml"), config).unwrap();
+        world.set("THREADLINE_DATABASE", &database);
+        world
+    })
+}
+
+fn turn(agent: &str, thread: &str, prompt: &str) -> Value {
+    let mut turn = World::turn_on(agent, thread, prompt);
+    turn["requestId"] = json!(format!("request-{thread}"));
+    if agent == "openclaw" {
+        turn["routing"] = json!({
+            "explicitExecutionTarget": "gateway", "preferredGatewayProviderId": "openclaw",
+        });
+    }
+    turn
+}
+
+async fn run_of(world: &World, turn: Value) -> Value {
+    let sent = world.rpc("session.start", turn).await;
+    let run = sent["result"]["runId"].clone();
+    assert!(run.is_string(), "{sent:#}\n{}", world.log());
+    run
+}
+
+async fn status(world: &World, thread: &str) -> Value {
+    let params = json!({"appThreadKey": thread});
+    let got = world.rpc("xworkmate.tasks.get", params).await;
+    got["result"]["status"].clone()
+}
+
+/// One end, and a log without a gap or a twin.
+async fn ended_once(world: &World, thread: &str) {
+    let events = world.events(thread).await;
+    let ids: Vec<i64> = events.iter().map(|e| e["id"].as_i64().unwrap()).collect();
+    assert_eq!(ids, (1..=ids.len() as i64).collect::<Vec<_>>());
+    let ends = events
+        .iter()
+        .filter(|e| e["update"]["event"] == json!("task.ended"));
+    assert_eq!(ends.count(), 1, "{events:#?}");
+}
+
+#[tokio::test]
+async fn runs_on_a_killed_node_wait_for_it_on_postgres() {
+    let [mut first, mut second] = nodes();
+    first.start().await;
+    second.start().await;
+    let witness = first.path().join("witness");
+    fs::create_dir_all(&witness).unwrap();
+    let prompt = |n: usize| {
+        let seen = format!("[[shell echo {n} >> {}/{n}]]", witness.display());
+        format!(
+            "{seen} [[sleep 3000]] [[shell echo over >> {}/{n}]] [[say number {n}]]",
+            witness.display()
+        )
+    };
+    let mut runs = Vec::new();
+    for n in 0..3 {
+        let turn = turn("scripted", &format!("draft:{n}"), &prompt(n));
+        runs.push(run_of(&first, turn).await);
+    }
+    while (0..3).any(|n| !witness.join(n.to_string()).exists()) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    first.kill();
+    // The agents' hosts work on, and nobody starts anything in their place: not when the request comes again,
+    // and not when the lease has run out.
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < TAKEN_UP {
+        for (n, run) in runs.iter().enumerate() {
+            let thread = format!("draft:{n}");
+            let again = run_of(&second, turn("scripted", &thread, &prompt(n))).await;
+            assert_eq!(
+                (&again, status(&second, &thread).await),
+                (run, json!("running"))
+            );
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    // It takes work of its own meanwhile.
+    run_of(&second, turn("scripted", "draft:own", "[[say mine]]")).await;
+    let own = second.ended("draft:own").await;
+    assert_eq!(own["status"], json!("completed"), "{own:#}");
+    first.start().await;
+    for n in 0..3 {
+        let thread = format!("draft:{n}");
+        let ended = first.ended(&thread).await;
+        assert_eq!(
+            (&ended["status"], &ended["text"]),
+            (&json!("completed"), &json!(format!("number {n}"))),
+            "{ended:#}"
+        );
+        assert_eq!(status(&second, &thread).await, json!("completed"));
+        ended_once(&second, &thread).await;
+        let seen = fs::read_to_string(witness.join(n.to_string())).unwrap();
+        assert_eq!(seen, format!("{n}\nover\n"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_on_a_gateway_go_on_at_another_node_on_postgres() {
+    let model = Model::start().await;
+    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../openclaw-plugin");
+    let entry = json!({"openclaw-multi-session-plugins": {"config": {"binary": world::binary()}}});
+    let options = Options {
+        plugins: vec![plugin],
+        model: model.v1(),
+        config: json!({"plugins": {"entries": entry}}),
+    };
+    let Some(gateway) = Gateway::start(&options).await else {
+        return;
+    };
+    let [mut first, mut second] = nodes();
+    for world in [&mut first, &mut second] {
+        world.set("THREADLINE_OPENCLAW_URL", &gateway.url());
+        world.set("THREADLINE_OPENCLAW_TOKEN", gateway.token());
+        world.start().await;
+    }
+    let prompt = |n: usize| format!("[[sleep 8000]] [[say number {n} is done.]]");
+    let mut runs = Vec::new();
+    for n in 0..2 {
+        let turn = turn("openclaw", &format!("draft:{n}"), &prompt(n));
+        runs.push(run_of(&first, turn).await);
+    }
+    let begun = std::time::Instant::now();
+    while model.seen.open() < 2 {
+        assert!(begun.elapsed() < 2 * TAKEN_UP, "{}", first.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    first.kill();
+    for (n, run) in runs.iter().enumerate() {
+        let thread = format!("draft:{n}");
+        let again = run_of(&second, turn("openclaw", &thread, &prompt(n))).await;
+        let ended = second.ended_within(&thread, 2 * TAKEN_UP).await;
+        let words = format!("number {n} is done.");
+        assert_eq!(
+            (&again, &ended["runId"], &ended["status"]),
+            (run, run, &json!("completed")),
+            "{ended:#}\n{}",
+            second.log()
+        );
+        assert!(
+            ended["text"].as_str().unwrap().contains(&words),
+            "{ended:#}"
+        );
+        ended_once(&second, &thread).await;
+        let prompts = model.seen.prompts();
+        let ran = prompts.iter().filter(|prompt| prompt.contains(&words));
+        assert_eq!(ran.count(), 1, "{prompts:#?}");
+    }
+}
