@@ -67,7 +67,7 @@ async fn browser_closes_its_stream_while_nobody_looks() {
         w.js(&look(true)).await;
         w.until(&format!("({ENDED}).length === 2")).await;
         let ended = w.js(ENDED).await;
-        assert_eq!(ended[0], json!(format!("thread={thread}")));
+        assert_eq!(ended[0], json!(format!("thread={thread}&last=1000")));
         // It went on after the last number, and heard nothing twice.
         let again = ended[1].as_str().unwrap();
         assert!(
