@@ -72,7 +72,7 @@ fn name(path: &str) -> Markup {
     };
     html! {
         @if !folder.is_empty() { span.folder { (folder) } }
-        span.own { span { (stem) } @if !end.is_empty() { span.end { (end) } } }
+        span.own { span { (stem) } @if !end.is_empty() { span { (end) } } }
     }
 }
 
