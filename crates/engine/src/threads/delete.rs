@@ -68,7 +68,7 @@ impl Engine {
 
     /// Removes a thread as soon as its runs have stopped. `false`: the server stops first.
     async fn remove(&self, deletion: Deletion) -> bool {
-        let mut patience = Patience::new(20, 5);
+        let mut patience = Patience::new(20, 1);
         loop {
             match self.try_remove(&deletion).await {
                 Ok(true) => return true,
