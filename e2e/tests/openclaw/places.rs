@@ -18,7 +18,7 @@ pub(crate) async fn each_run_brings_its_own_files_home(bench: &Bench, media: &Pa
              [[write elsewhere/named-{n}.md = named {n}]] \
              [[write {media}/media-{n}.txt = media {n}]] \
              [[write {tmp}/tmp-{n}.txt = tmp {n}]] \
-             [[shell echo whose > {tmp}/nobodys-{n}.txt]] \
+             [[shell cd {tmp} && whose=nobodys && echo whose > $whose-{n}.txt]] \
              [[sleep 1500]] [[say I am {n}]]"
         );
         async move {
@@ -49,7 +49,7 @@ pub(crate) async fn each_run_brings_its_own_files_home(bench: &Bench, media: &Pa
             ],
             "{files:?} {omitted:#}"
         );
-        // No tool call names it, and another run was at work.
+        // No tool call names it (a command that puts its name together does not), and another run was at work.
         let text = omitted.to_string();
         assert!(text.contains(&format!("nobodys-{n}.txt")), "{omitted:#}");
         assert!(text.contains("ambiguous_owner"), "{omitted:#}");

@@ -215,7 +215,7 @@ async fn two_bridges_share_a_gateway_that_keeps_its_workspace_elsewhere() {
         // No agent is called main.
         "agents": {
             "defaults": {"workspace": elsewhere.path()},
-            "list": [{"id": "reader"}, {"id": "writer", "default": true}],
+            "list": [{"id": "writer", "default": true}, {"id": "reader"}],
         },
         "plugins": {"entries": {"openclaw-multi-session-plugins": {"config": {
             "openClawMediaDir": media, "openClawTmpDir": tmp,
