@@ -138,7 +138,7 @@ async fn look(conn: &Conn, url: &str, agent: Option<&str>, version: &str) -> Vec
     let agents: Result<Value, _> = conn.call("agents.list", json!({}), PATIENCE).await;
     let agent = match &agents {
         Ok(agents) => {
-            let agent = agent.or(conn.hello().default_agent()).unwrap_or(MAIN);
+            let agent = agent.or(agents["defaultId"].as_str()).unwrap_or(MAIN);
             findings.push(of_agents(agents, agent));
             agent
         }

@@ -254,15 +254,11 @@ async fn a_new_thread_works_with_the_gateways_default_agent() {
     let gateway = Scripted::start(|method, _, gateway| match method {
         "connect" => {
             let mut hello = hello(gateway);
-            hello["snapshot"]["sessionDefaults"] = json!({"defaultAgentId": "first"});
-            hello["snapshot"]["health"] = json!({"agents": [
-                {"agentId": "first", "isDefault": false},
-                {"agentId": "writer", "isDefault": true},
-            ]});
+            hello["snapshot"]["sessionDefaults"] = json!({"defaultAgentId": "writer"});
             Do::Ok(hello)
         }
         "config.get" => Do::Frames(vec![json!({
-            "type": "event", "event": "health", "seq": 2, "payload": {"ok": true, "agents": [{"agentId": "editor", "isDefault": true}]},
+            "type": "event", "event": "health", "seq": 2, "payload": {"ok": true, "defaultAgentId": "editor"},
         })]),
         _ => Do::Ok(json!({})),
     })

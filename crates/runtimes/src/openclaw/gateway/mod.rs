@@ -40,7 +40,7 @@ use self::{
     handshake::NotOpened,
     identity::Identity,
     seen::Seen,
-    wire::{OfRun, marked_agent},
+    wire::{Defaults, OfRun},
 };
 
 /// Events about what people are asked.
@@ -319,8 +319,8 @@ impl Gateway {
 }
 
 impl Inner {
-    fn note_default_agent(&self, agent: Option<&str>) {
-        let Some(agent) = agent.and_then(gateway_agent) else {
+    fn note_defaults(&self, defaults: &Defaults) {
+        let Some(agent) = defaults.agent.as_deref().and_then(gateway_agent) else {
             return;
         };
         if let Err(fault) = lock(&self.identity).keep_default_agent(&self.config.url, &agent) {
@@ -331,8 +331,7 @@ impl Inner {
     fn hear(&self, event: &str, payload: &RawValue) {
         if event == "health" {
             // Its settings may have changed while it runs.
-            let health = serde_json::from_str(payload.get()).unwrap_or_default();
-            self.note_default_agent(marked_agent(&health));
+            self.note_defaults(&serde_json::from_str(payload.get()).unwrap_or_default());
             return;
         }
         let work = matches!(event, "agent" | "chat");
@@ -400,7 +399,7 @@ async fn keep(inner: Arc<Inner>) {
         let (why, asked) = match opened {
             Ok((socket, hello)) => {
                 tracing::info!(version = %hello.server.version, boot = %hello.server.boot, scopes = ?hello.auth.scopes, "Connected to the OpenClaw gateway at {}", inner.config.url);
-                inner.note_default_agent(hello.default_agent());
+                inner.note_defaults(&hello.snapshot.session_defaults);
                 let (conn, wires) = Conn::new(socket, hello);
                 let conn = Arc::new(conn);
                 inner.link.send_replace(Link::Up(Arc::clone(&conn)));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 /// The protocol that is spoken.
 pub(super) const PROTOCOL: u32 = 4;
@@ -134,23 +134,15 @@ struct Features {
 pub(super) struct Snapshot {
     #[serde(default, rename = "uptimeMs")]
     pub(super) uptime_ms: Option<u64>,
-    #[serde(default)]
-    health: Value,
     #[serde(default, rename = "sessionDefaults")]
-    defaults: Defaults,
+    pub(super) session_defaults: Defaults,
 }
 
-/// What holds where nothing is said.
+/// What holds where nothing is said; also a part of each `health` event.
 #[derive(Clone, Debug, Default, Deserialize)]
-struct Defaults {
+pub(super) struct Defaults {
     #[serde(default, rename = "defaultAgentId")]
-    agent: Option<String>,
-}
-
-/// The agent that a gateway's health, or a `health` event, has marked as the default.
-pub(super) fn marked_agent(health: &Value) -> Option<&str> {
-    let mut agents = health["agents"].as_array()?.iter();
-    agents.find(|a| a["isDefault"] == true)?["agentId"].as_str()
+    pub(super) agent: Option<String>,
 }
 
 /// What was granted.
@@ -182,13 +174,6 @@ struct Attachments {
 }
 
 impl Hello {
-    /// The agent that works when none is named. Where several are configured, the defaults name the first of
-    /// them; which one is marked as the default stands in the health alone.
-    pub(crate) fn default_agent(&self) -> Option<&str> {
-        let said = self.snapshot.defaults.agent.as_deref();
-        marked_agent(&self.snapshot.health).or(said)
-    }
-
     /// Whether it has this method. Asking it would not tell: without admin rights an unknown method
     /// looks like a forbidden one.
     pub(crate) fn has(&self, method: &str) -> bool {
