@@ -244,13 +244,16 @@ pub(super) fn not_opened(bound: &Bound, error: &RpcError) -> End {
 pub(super) fn closed_tools(past: &Past, end: Option<&End>, now: i64) -> Vec<Tool> {
     let worked = end.is_some_and(|end| end.status == EndStatus::Completed);
     let open = |tool: &&Tool| tool.state == StepState::Running;
-    let closed = past.tools.values().filter(open).map(|tool| Tool {
-        state: match worked && !past.declined.contains(&tool.id) {
-            true => StepState::Done,
-            false => StepState::Failed,
-        },
-        took: Some((now - tool.began).max(0)),
-        ..tool.clone()
+    let closed = past.tools.values().filter(open).map(|tool| {
+        let tool = Tool {
+            state: match worked && !past.declined.contains(&tool.id) {
+                true => StepState::Done,
+                false => StepState::Failed,
+            },
+            took: Some((now - tool.began).max(0)),
+            ..tool.clone()
+        };
+        tool.answered(&past.declined)
     });
     closed.collect()
 }

@@ -333,6 +333,7 @@ impl Hearing<'_> {
         let id = text(update, &["toolCallId"])?;
         let before = self.past.tools.get(id);
         let tool = Tool::after(before, update, &bound.folders, self.at)?;
+        let tool = tool.answered(&self.past.declined);
         if before.map(Tool::step) != Some(tool.step()) {
             self.show(tool.step());
         }

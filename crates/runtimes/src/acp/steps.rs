@@ -16,6 +16,8 @@ use crate::Update;
 const DETAIL: usize = 2_000;
 /// Lines of a difference that are shown.
 const LINES: usize = 40;
+/// Why a tool call that a person said no to failed.
+const NOT_ALLOWED: &str = "It was not allowed.";
 /// The step that a plan is.
 pub(super) const PLAN: &str = "plan";
 
@@ -102,6 +104,15 @@ impl Tool {
         {
             self.detail = Some(shortened(said.trim()));
         }
+    }
+
+    /// What it failed of, where a person did not allow it: agents tell in place of that what they would
+    /// have done.
+    pub(super) fn answered(mut self, declined: &BTreeSet<String>) -> Self {
+        if self.state == StepState::Failed && declined.contains(&self.id) {
+            self.detail = Some(NOT_ALLOWED.to_owned());
+        }
+        self
     }
 
     pub(super) fn step(&self) -> Update {

@@ -114,11 +114,13 @@ async fn a_refused_write_is_told_by_what_happened_not_by_what_the_agent_says() {
         assert_eq!(end.wrote, Vec::<String>::new(), "{agent}");
         let (delivered, manifest) = files(&acp, &plan, &end).await;
         assert_eq!((delivered.len(), manifest.omitted.len()), (0, 0), "{agent}");
-        let state = after.iter().rev().find_map(|frame| match &frame.update {
-            Update::Step(step) => Some(step.state),
+        // What it would have written is no reason.
+        let step = after.iter().rev().find_map(|frame| match &frame.update {
+            Update::Step(step) => Some((step.state, step.detail.as_deref())),
             _ => None,
         });
-        assert_eq!(state, Some(StepState::Failed), "{agent}");
+        let want = (StepState::Failed, Some("It was not allowed."));
+        assert_eq!(step, Some(want), "{agent}");
         match agent {
             "codex" => {
                 assert_eq!(
