@@ -4,8 +4,8 @@
 //! thread has moved on, or after the user stopped the run, changes nothing.
 
 use threadline_contract::{
-    ArtifactScope, Code, Fault, Millis, Question, QuestionState, RequestId, ResultCode, RunId,
-    RunStatus, Snapshot,
+    ArtifactScope, Code, Fault, Millis, Omitted, Question, QuestionState, RequestId, ResultCode,
+    RunId, RunStatus, Snapshot,
     thread::{
         CLOSED_QUESTIONS, ExecutionMode, Lifecycle, Message, Move, QueuedTurn, Role, SyncStatus,
         TaskAssociation, TaskThread, TurnState,
@@ -165,7 +165,7 @@ pub(crate) fn ended_early(
         return Ok(());
     }
     if stopping(record) {
-        return stopped(record, Millis::now());
+        return stopped(record);
     }
     // What became of its files, also of those that are not taken, is known with the result.
     record.context_state.last_artifact_sync_status = Some(SyncStatus::Syncing);
@@ -183,14 +183,18 @@ pub(crate) fn ended(
     asked_at: Millis,
     now: Millis,
 ) -> Result<bool, Fault> {
-    if current(record, request).is_none_or(|a| a.cancel_requested) {
+    if current(record, request).is_none() {
+        return Ok(false);
+    }
+    if current(record, request).is_some_and(|a| a.cancel_requested) {
         // Its words are kept as far as they came. What one that went on to its end said is not wanted.
-        if current(record, request).is_some() && is_cut(snapshot) {
+        if is_cut(snapshot) {
             said(record, snapshot, verdict, now);
         }
-        if going_on(record, request) {
-            stopped(record, now)?;
+        if stopping(record) {
+            stopped(record)?;
         }
+        leave(record, not_brought(snapshot, verdict), now);
         return Ok(false);
     }
     handle(record, request, snapshot, asked_at);
@@ -213,12 +217,7 @@ pub(crate) fn ended(
         context.last_task_artifact_relative_paths.clear();
         context.last_artifacts.clear();
         context.last_receipt = None;
-        context.last_omitted = snapshot
-            .artifacts
-            .as_ref()
-            .map(|set| set.omitted.clone())
-            .unwrap_or_default();
-        context.last_omitted.extend(verdict.left.iter().cloned());
+        context.last_omitted = not_brought(snapshot, verdict);
     }
     end(record, verdict.code)?;
     Ok(true)
@@ -232,11 +231,15 @@ pub(crate) fn lost(
     trouble: &Trouble,
     now: Millis,
 ) -> Result<(), Fault> {
-    if current(record, request).is_none_or(|a| a.cancel_requested) {
+    if current(record, request).is_none() {
+        return Ok(());
+    }
+    if current(record, request).is_some_and(|a| a.cancel_requested) {
         // Nobody will hear that it stopped. The user does not want it either way.
-        if going_on(record, request) {
-            stopped(record, now)?;
+        if stopping(record) {
+            stopped(record)?;
         }
+        leave(record, Vec::new(), now);
         return Ok(());
     }
     let context = &mut record.context_state;
@@ -303,19 +306,19 @@ pub(crate) fn aborted(record: &mut TaskThread, now: Millis) -> Result<bool, Faul
     if running {
         stop_asked(record);
     }
-    stopped(record, now)?;
+    stopped(record)?;
+    leave(record, Vec::new(), now);
     Ok(running)
 }
 
-/// The run that was to stop is over. What it did until then is nobody's result; turns that were
-/// asked for since go on.
-fn stopped(record: &mut TaskThread, now: Millis) -> Result<(), Fault> {
+/// The run that was to stop is over. What it did until then is nobody's result, and what it left is
+/// known when its result is; turns that were asked for since go on.
+fn stopped(record: &mut TaskThread) -> Result<(), Fault> {
     record.lifecycle_state.status = record.lifecycle_state.status.after(Move::End)?;
     settle(record, ResultCode::Aborted);
     let context = &mut record.context_state;
-    context.last_artifact_sync_status = Some(SyncStatus::NoArtifacts);
+    context.last_artifact_sync_status = Some(SyncStatus::Syncing);
     context.last_artifact_sync_detail = None;
-    context.last_artifact_sync_at_ms = Some(now);
     context.last_task_artifact_relative_paths.clear();
     context.last_artifacts.clear();
     context.last_receipt = None;
@@ -326,6 +329,22 @@ fn stopped(record: &mut TaskThread, now: Millis) -> Result<(), Fault> {
         true => Ok(()),
         false => wait(record),
     }
+}
+
+/// What a run that was stopped left, if it is asked for still: it is named, and none of it is brought.
+fn leave(record: &mut TaskThread, left: Vec<Omitted>, now: Millis) {
+    let context = &mut record.context_state;
+    if context.last_artifact_sync_status == Some(SyncStatus::Syncing) {
+        context.last_artifact_sync_status = Some(SyncStatus::NoArtifacts);
+        context.last_artifact_sync_at_ms = Some(now);
+        context.last_omitted = left;
+    }
+}
+
+/// What the bridge did not take of a run's files, and what is not brought of those that it took.
+fn not_brought(snapshot: &Snapshot, verdict: &Verdict) -> Vec<Omitted> {
+    let omitted = snapshot.artifacts.iter().flat_map(|set| &set.omitted);
+    omitted.chain(&verdict.left).cloned().collect()
 }
 
 fn drop_waiting(record: &mut TaskThread) {
@@ -367,7 +386,7 @@ pub(crate) fn question_closed(record: &mut TaskThread, question: &Question) {
 
 /// The files of a run are being brought again.
 pub(crate) fn syncing(record: &mut TaskThread, request: &RequestId) {
-    if current(record, request).is_some() {
+    if current(record, request).is_some_and(|a| !a.cancel_requested) {
         record.context_state.last_artifact_sync_status = Some(SyncStatus::Syncing);
         record.context_state.last_artifact_sync_detail = None;
     }

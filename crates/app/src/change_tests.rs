@@ -1,6 +1,7 @@
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use serde_json::json;
+use threadline_contract::OmitReason;
 
 use super::*;
 
@@ -215,24 +216,49 @@ proptest! {
     }
 }
 
+/// A run of request 1 that was asked to stop, after a second turn was asked for.
+fn stopping_record() -> TaskThread {
+    let mut r = record();
+    asked(&mut r, turn(1), Place::Start).unwrap();
+    begin(&mut r, &request(1), Millis(9)).unwrap();
+    asked(&mut r, turn(2), Place::Wait).unwrap();
+    stop_asked(&mut r);
+    r
+}
+
+/// How a thread stands: whether it is at rest, with which code, and how it is with its files.
+fn standing(r: &TaskThread) -> (Lifecycle, Option<ResultCode>, Option<SyncStatus>) {
+    (
+        r.lifecycle_state.status,
+        r.lifecycle_state.last_result_code,
+        r.context_state.last_artifact_sync_status,
+    )
+}
+
 #[test]
 fn a_run_that_was_asked_to_stop_goes_on_until_it_is_known_to_have_stopped() {
     let trouble = Trouble::final_(Code::ConnectionClosed, "x");
     type Word<'a> = &'a dyn Fn(&mut TaskThread);
-    let words: [Word<'_>; 3] = [
-        &|r| ended_early(r, &request(1), RunStatus::Completed, None).unwrap(),
-        &|r| {
-            let told = snapshot(1, "completed");
-            assert!(!ended(r, &request(1), &told, &good(), Millis(1), Millis(5)).unwrap());
-        },
-        &|r| lost(r, &request(1), &trouble, Millis(5)).unwrap(),
+    let words: [(Word<'_>, SyncStatus); 3] = [
+        (
+            &|r| ended_early(r, &request(1), RunStatus::Completed, None).unwrap(),
+            // What it left is known with its result.
+            SyncStatus::Syncing,
+        ),
+        (
+            &|r| {
+                let told = snapshot(1, "completed");
+                assert!(!ended(r, &request(1), &told, &good(), Millis(1), Millis(5)).unwrap());
+            },
+            SyncStatus::NoArtifacts,
+        ),
+        (
+            &|r| lost(r, &request(1), &trouble, Millis(5)).unwrap(),
+            SyncStatus::NoArtifacts,
+        ),
     ];
-    for word in words {
-        let mut r = record();
-        asked(&mut r, turn(1), Place::Start).unwrap();
-        begin(&mut r, &request(1), Millis(9)).unwrap();
-        asked(&mut r, turn(2), Place::Wait).unwrap();
-        stop_asked(&mut r);
+    for (word, sync) in words {
+        let mut r = stopping_record();
         assert!(stopping(&r));
         assert_eq!(
             (r.lifecycle_state.status, r.context_state.queued_turns.len()),
@@ -241,16 +267,62 @@ fn a_run_that_was_asked_to_stop_goes_on_until_it_is_known_to_have_stopped() {
         word(&mut r);
         assert!(!stopping(&r));
         assert_eq!(
-            (
-                r.lifecycle_state.status,
-                r.lifecycle_state.last_result_code,
-                r.context_state.last_artifact_sync_status
-            ),
-            (
-                Lifecycle::Ready,
-                Some(ResultCode::Aborted),
-                Some(SyncStatus::NoArtifacts)
-            )
+            standing(&r),
+            (Lifecycle::Ready, Some(ResultCode::Aborted), Some(sync))
         );
     }
+}
+
+#[test]
+fn what_a_stopped_run_left_is_named_when_its_result_comes() {
+    let omitted = |path: &str, reason| Omitted {
+        path: path.into(),
+        reason,
+    };
+    let link = omitted("link", OmitReason::Symlink);
+    let left = omitted("half.txt", OmitReason::RunCancelled);
+    let mut told = snapshot(1, "cancelled");
+    told.artifacts = serde_json::from_value(json!({
+        "scope": "tasks/s/turn-1", "items": [], "omitted": [link],
+    }))
+    .unwrap();
+    let verdict = Verdict {
+        code: ResultCode::Aborted,
+        sync: SyncStatus::NoArtifacts,
+        left: vec![left.clone()],
+        ..good()
+    };
+    let end = |r: &mut TaskThread| {
+        assert!(!ended(r, &request(1), &told, &verdict, Millis(1), Millis(5)).unwrap());
+    };
+    let aborted = (
+        Lifecycle::Ready,
+        Some(ResultCode::Aborted),
+        Some(SyncStatus::NoArtifacts),
+    );
+
+    let mut r = stopping_record();
+    ended_early(&mut r, &request(1), RunStatus::Cancelled, None).unwrap();
+    end(&mut r);
+    assert_eq!(standing(&r), aborted);
+    assert_eq!(r.context_state.last_omitted, [link, left]);
+
+    // Nothing is known to have been left by one whose result nobody heard.
+    let mut r = stopping_record();
+    ended_early(&mut r, &request(1), RunStatus::Cancelled, None).unwrap();
+    let trouble = Trouble::final_(Code::ConnectionClosed, "x");
+    lost(&mut r, &request(1), &trouble, Millis(5)).unwrap();
+    assert_eq!(standing(&r), aborted);
+    assert_eq!(r.context_state.last_omitted, []);
+
+    // A turn that waits by then is not told what another one left.
+    let mut r = stopping_record();
+    asked(&mut r, turn(3), Place::Wait).unwrap();
+    ended_early(&mut r, &request(1), RunStatus::Cancelled, None).unwrap();
+    end(&mut r);
+    assert_eq!(
+        standing(&r),
+        (Lifecycle::Queued, None, Some(SyncStatus::Queued))
+    );
+    assert_eq!(r.context_state.last_omitted, []);
 }

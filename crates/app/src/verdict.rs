@@ -101,7 +101,8 @@ pub(crate) struct Verdict {
     pub(crate) text: Option<String>,
     /// What went wrong, for the user.
     pub(crate) error: Option<String>,
-    /// What an unsuccessful run made all the same. It is named, and not brought as if it were final.
+    /// What the run made, as it is named where none of it is brought: of one that did not succeed, or
+    /// that was cancelled, whatever became of it then.
     pub(crate) left: Vec<Omitted>,
 }
 
@@ -123,19 +124,20 @@ pub(crate) fn verdict(told: &Told) -> Verdict {
             ResultCode::Success => None,
             _ => Some(sentence(snapshot)),
         },
-        left: if snapshot.status == RunStatus::Completed {
-            vec![]
-        } else {
-            told.items.iter().map(left).collect()
-        },
+        left: left(told),
     }
 }
 
-fn left(item: &ArtifactItem) -> Omitted {
-    Omitted {
+fn left(told: &Told) -> Vec<Omitted> {
+    let reason = match told.snapshot.status {
+        RunStatus::Completed | RunStatus::Cancelled => OmitReason::RunCancelled,
+        _ => OmitReason::RunFailed,
+    };
+    let items = told.items.iter().map(|item| Omitted {
         path: item.artifact.path.to_string(),
-        reason: OmitReason::RunFailed,
-    }
+        reason,
+    });
+    items.collect()
 }
 
 /// What an ended run's status is called in the thread.

@@ -264,6 +264,8 @@ pub enum OmitReason {
     UnsafeName,
     /// The run did not succeed, so what it made is not final and stays at the runtime.
     RunFailed,
+    /// The run was cancelled, so what it made stays at the runtime.
+    RunCancelled,
     /// The scope has something else under this name, which the agent itself put there.
     NameTaken,
     /// More files than one request takes.
@@ -272,7 +274,7 @@ pub enum OmitReason {
 
 impl OmitReason {
     /// Every one.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Symlink,
         Self::SpecialFile,
         Self::HardLink,
@@ -290,6 +292,7 @@ impl OmitReason {
         Self::Placeholder,
         Self::UnsafeName,
         Self::RunFailed,
+        Self::RunCancelled,
         Self::NameTaken,
         Self::OverLimit,
     ];
@@ -314,6 +317,7 @@ impl OmitReason {
             Self::Placeholder => "is a placeholder, not a result",
             Self::UnsafeName => "has a name that is not safe everywhere",
             Self::RunFailed => "is not final, because the run did not succeed",
+            Self::RunCancelled => "was left by a run that was cancelled",
             Self::NameTaken => "has the name of another file of this run",
             Self::OverLimit => "came after as many files as are taken at once",
         }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use threadline_contract::{
     AppThreadKey, Code, Fault, Millis, RequestId, ResultCode,
     method::{self, Questions, QuestionsParams},
-    thread::{Lifecycle, QueuedTurn, TaskThread},
+    thread::{Lifecycle, QueuedTurn, SyncStatus, TaskThread},
 };
 
 use super::{
@@ -83,7 +83,10 @@ impl Core {
             waiting.push((turn.clone(), key.clone(), lane.clone()));
         }
         let last = record.context_state.task_association.as_ref();
-        let open = last.filter(|a| Some(&a.request_id) == open && !a.cancel_requested);
+        // One that was given up may never have reached the bridge, and must not begin now.
+        let awaited = record.context_state.last_artifact_sync_status == Some(SyncStatus::Syncing);
+        let open = last.filter(|a| Some(&a.request_id) == open);
+        let open = open.filter(|a| awaited || !a.cancel_requested);
         match record.lifecycle_state.status {
             Lifecycle::Running => self.resume_run(record, lane).await,
             _ if open.is_some() => self.resume_run(record, lane).await,

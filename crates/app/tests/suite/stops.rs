@@ -3,11 +3,11 @@
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use threadline_contract::{
-    Code, ResultCode, RunId, RunStatus, method,
+    Code, OmitReason, Omitted, ResultCode, RunId, RunStatus, method,
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
 
-use crate::support::{Plan, World, eventually, id, standing, transcript, wait_for_run};
+use crate::support::{Plan, World, eventually, id, standing, transcript, tree, wait_for_run};
 
 #[tokio::test]
 async fn what_a_run_had_said_when_it_was_cut_off_is_kept_as_unfinished() {
@@ -87,6 +87,8 @@ async fn a13_what_comes_after_a_stop_is_ignored() {
     let after = world.settled(id(&thread)).await;
     assert_eq!(standing(&after), aborted);
     assert_eq!(transcript(&after), [("user", "long", false)]);
+    assert_eq!(after.context_state.last_omitted, left(&["late.txt"]));
+    assert_eq!(tree(&world.workspace(&after)), [""; 0]);
     assert!(
         after
             .context_state
@@ -108,6 +110,47 @@ async fn a13_what_comes_after_a_stop_is_ignored() {
         Some(ResultCode::Success)
     );
     assert_eq!(world.bridge.turns().last().unwrap().method, method::MESSAGE);
+}
+
+/// Files of a run that was cancelled, as they are named.
+fn left(paths: &[&str]) -> Vec<Omitted> {
+    let file = |path: &&str| Omitted {
+        path: (*path).into(),
+        reason: OmitReason::RunCancelled,
+    };
+    paths.iter().map(file).collect()
+}
+
+#[tokio::test]
+async fn what_a_cancelled_run_left_is_named_also_when_the_app_was_away_at_its_result() {
+    let mut world = World::new().await;
+    world.bridge.always(Plan::deaf());
+    let thread = world.send("long").await.thread;
+    let run = wait_for_run(&world, &thread).await;
+    world.app.cancel(id(&thread)).await.unwrap();
+    let plan = Plan {
+        hold_result: true,
+        ..Plan::ended(RunStatus::Cancelled, None, "It was stopped.")
+    };
+    world
+        .bridge
+        .complete(&run, plan.file("half.txt", "1").file("more.txt", "2"));
+    let ended = world
+        .until(id(&thread), |t| {
+            t.lifecycle_state.status == Lifecycle::Ready
+        })
+        .await;
+    let standing_with = |sync| (Lifecycle::Ready, Some(ResultCode::Aborted), Some(sync));
+    assert_eq!(standing(&ended), standing_with(SyncStatus::Syncing));
+    world.restart().await;
+    world.bridge.release(&run);
+    let after = world.settled(id(&thread)).await;
+    assert_eq!(standing(&after), standing_with(SyncStatus::NoArtifacts));
+    assert_eq!(
+        after.context_state.last_omitted,
+        left(&["half.txt", "more.txt"])
+    );
+    assert_eq!(tree(&world.workspace(&after)), [""; 0]);
 }
 
 #[tokio::test]

@@ -54,6 +54,7 @@ fn why(reason: OmitReason) -> Option<&'static str> {
         OmitReason::Skipped
         | OmitReason::Ignored
         | OmitReason::ChangedOutsideRun
-        | OmitReason::RunFailed => return None,
+        | OmitReason::RunFailed
+        | OmitReason::RunCancelled => return None,
     })
 }

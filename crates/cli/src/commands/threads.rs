@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jiff::tz::TimeZone;
 use threadline_app::api::{self, Deleted, List, ListParams, Summary, ThreadParams, ThreadView};
 use threadline_contract::{
-    Code, Fault, Millis,
+    Code, Fault, Millis, ResultCode,
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
 
@@ -98,7 +98,7 @@ pub(super) async fn cancel(context: &Context, args: OneThread) -> Result<Exit, F
     };
     // It is cancelled when its bridge says so, which mostly takes no longer than a look.
     let until = Instant::now() + CONFIRMS;
-    while stops(&view) && Instant::now() < until {
+    while (stops(&view) || looked_for(&view)) && Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(100)).await;
         view = client.call(api::SHOW, params.clone()).await?;
     }
@@ -109,7 +109,11 @@ pub(super) async fn cancel(context: &Context, args: OneThread) -> Result<Exit, F
             Some(_) if stops(&view) => format!(
                 "{name}: the run is asked to stop, and has not yet. To see its end: threadline watch {quoted}\n"
             ),
-            Some(what) => format!("{name}: {what}.\n"),
+            Some(what) => {
+                let left = &view.thread.context_state.last_omitted;
+                let left = ending::not_taken(left, context.out);
+                format!("{name}: {what}.\n{left}")
+            }
             None => format!("Nothing of {name} runs or waits.\n"),
         }
     });
@@ -121,6 +125,13 @@ fn stops(view: &ThreadView) -> bool {
     let task = view.thread.context_state.task_association.as_ref();
     view.thread.lifecycle_state.status == Lifecycle::Running
         && task.is_some_and(|task| task.cancel_requested)
+}
+
+/// Whether the run was cancelled, and what it left is not known yet.
+fn looked_for(view: &ThreadView) -> bool {
+    let sync = view.thread.context_state.last_artifact_sync_status;
+    view.thread.lifecycle_state.last_result_code == Some(ResultCode::Aborted)
+        && sync == Some(SyncStatus::Syncing)
 }
 
 /// What there is to cancel, as it reads when that is done.

@@ -171,7 +171,7 @@ pub(crate) fn files(files: &[SyncedFile], to: Terminal) -> String {
 }
 
 /// What was seen and not taken, each with its reason.
-fn not_taken(omitted: &[Omitted], to: Terminal) -> String {
+pub(crate) fn not_taken(omitted: &[Omitted], to: Terminal) -> String {
     let mut out = String::new();
     for Omitted { path, reason } in omitted.iter().take(LISTED) {
         out.push_str(&format!(

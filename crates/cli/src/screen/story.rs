@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_app::api::{AppEvent, Away, FileProgress, ThreadView};
 use threadline_contract::{
-    Millis, Progress, Question, QuestionId, QuestionState, QueuePlace, RequestId, RunId, RunStatus,
-    SessionUpdate, Stage, Step, StepState,
+    Millis, Progress, Question, QuestionId, QuestionState, QueuePlace, RequestId, ResultCode,
+    RunId, RunStatus, SessionUpdate, Stage, Step, StepState,
     thread::{Lifecycle, SyncStatus},
 };
 
@@ -293,6 +293,11 @@ impl Story {
             return match state.context_state.last_artifact_sync_status {
                 // Its state is known before all that it did has been told.
                 Some(SyncStatus::Syncing) if !self.is_told(&self.view) => "Working".into(),
+                Some(SyncStatus::Syncing)
+                    if state.lifecycle_state.last_result_code == Some(ResultCode::Aborted) =>
+                {
+                    "Looking at what it left".into()
+                }
                 Some(SyncStatus::Syncing) => "Syncing the files".into(),
                 _ => String::new(),
             };

@@ -247,3 +247,28 @@ fn a_model_that_is_away_fails_the_run_with_its_code() {
     );
     assert!(said.out.contains("threadline retry"), "{said:?}");
 }
+
+#[test]
+fn what_a_run_that_is_cancelled_at_its_question_made_is_named_and_not_brought() {
+    let model = Model::start(vec![
+        |_| calls("write_file", &json!({"path": "half.txt", "content": "1"})),
+        |_| calls("ask_user", &json!({"question": "Go on?"})),
+    ]);
+    let world = world(&model);
+    let run = world.start(&["run", "write it"]);
+    let name = until("a question", || {
+        let found = world.run(&["answer", "--json"]).ended(0).json();
+        let asked = found["questions"].as_array()?.first()?;
+        Some(asked["threadName"].as_str()?.to_owned())
+    });
+    let left = "– half.txt  not taken: it was left by a run that was cancelled\n";
+    let said = world.run(&["cancel", &name]).ended(0).out;
+    assert_eq!(said, format!("{name}: the run is cancelled.\n{left}"));
+    let said = Said::of(run.wait_with_output().unwrap()).ended(4);
+    assert!(said.out.contains(left), "{said:?}");
+    let shown = world.run(&["show", &name]).ended(0).out;
+    assert!(shown.contains(left), "{shown}");
+    let thread = world.thread(&name);
+    let folder = thread["thread"]["workspaceBinding"]["workspacePath"].as_str();
+    assert!(!fs::exists(format!("{}/half.txt", folder.unwrap())).unwrap());
+}

@@ -65,7 +65,11 @@ async fn every_end_says_what_happened_and_what_can_be_done() {
             "aborted",
             "no-artifacts",
             None,
-            &["Cancelled", "No files: the run was cancelled.", ">Retry<"],
+            &[
+                "Cancelled",
+                "No files were brought: the run was cancelled.",
+                ">Retry<",
+            ],
             &["<code>aborted"],
         ),
         (

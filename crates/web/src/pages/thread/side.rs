@@ -102,6 +102,11 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
                 @if earlier { " Those of earlier runs then move to .xworkmate/runs in the folder." }
             }
         },
+        Some(SyncStatus::Syncing)
+            if record.lifecycle_state.last_result_code == Some(ResultCode::Aborted) =>
+        {
+            calm("The run was cancelled. What it left is looked for.")
+        }
         Some(SyncStatus::Syncing) => {
             html! { p.calm { span.state.running { span.dot aria-hidden="true" {} "Files are on their way" } } }
         }
@@ -141,7 +146,7 @@ fn without_files(record: &TaskThread, result: Option<ResultCode>) -> &'static st
     let run = record.context_state.task_association.as_ref();
     let began = run.is_some_and(|run| run.run_id.is_some());
     match result {
-        Some(ResultCode::Aborted) => "No files: the run was cancelled.",
+        Some(ResultCode::Aborted) => "No files were brought: the run was cancelled.",
         Some(code) if words::may_be_synced(code) => "No files yet: the result did not arrive.",
         _ if !began => "No files: the run did not begin.",
         _ => "No files: the run did not succeed.",
