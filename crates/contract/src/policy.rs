@@ -137,6 +137,16 @@ impl PermissionPolicy {
         self.otherwise == Rule::Ask && self.by_kind.values().all(|rule| *rule == Rule::Ask)
     }
 
+    /// What becomes of a permission for a tool call whose kind has no rule of its own.
+    pub const fn otherwise(&self) -> Rule {
+        self.otherwise
+    }
+
+    /// The rule that a kind of tool call has of its own.
+    pub fn of_kind(&self, tool: ToolKind) -> Option<Rule> {
+        self.by_kind.get(&tool).copied()
+    }
+
     /// What becomes of a permission for such a tool call, and the words of the rule that says so.
     pub fn rule(&self, tool: ToolKind) -> (Rule, String) {
         match self.by_kind.get(&tool) {

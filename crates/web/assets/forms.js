@@ -55,6 +55,7 @@ async function params(form, method, button) {
         expect: (fields.expect ?? '').split('\n').map((line) => line.trim()).filter(Boolean).map((glob) => ({ glob })),
         inline: await attached(form),
         newSession: Boolean(fields.newSession),
+        permissions: permitted(fields),
       };
     case 'app.retry':
       return { thread: fields.thread, newSession: Boolean(fields.newSession) };
@@ -65,6 +66,12 @@ async function params(form, method, button) {
     default:
       return { thread: fields.thread };
   }
+}
+
+// The rules for permissions that were chosen; nothing when none was.
+function permitted(fields) {
+  const rules = Object.entries(fields).filter(([name, rule]) => name.startsWith('permit.') && rule);
+  return rules.length ? Object.fromEntries(rules.map(([name, rule]) => [name.slice('permit.'.length), rule])) : undefined;
 }
 
 function after(form, method, result) {
@@ -78,6 +85,7 @@ function after(form, method, result) {
   }
   if (method !== 'app.send') return;
   forget(form);
+  form.querySelector('.menu')?.removeAttribute('open');
   form.reset();
   drop(form);
   const field = form.querySelector('[data-write]');

@@ -1,6 +1,8 @@
 //! `POST /do`: what the pages' forms do when no script takes them over. The script sends the same
 //! fields to `/app/rpc`.
 
+use std::collections::BTreeMap;
+
 use axum::{
     extract::{Form, State, rejection::FormRejection},
     http::{StatusCode, header},
@@ -31,6 +33,8 @@ pub(crate) struct Fields {
     text: String,
     /// The page to return to.
     back: String,
+    #[serde(flatten)]
+    others: BTreeMap<String, String>,
 }
 
 pub(crate) async fn handle(
@@ -67,6 +71,7 @@ fn params(fields: &Fields) -> Result<Value, Fault> {
             "expect": expected(&fields.expect),
             "workingDirectory": given(&fields.working_directory),
             "newSession": !fields.new_session.is_empty(),
+            "permissions": permitted(&fields.others),
         }),
         api::RETRY => {
             json!({"thread": fields.thread, "newSession": !fields.new_session.is_empty()})
@@ -81,6 +86,16 @@ fn params(fields: &Fields) -> Result<Value, Fault> {
         }
         other => return Err(Fault::invalid(format!("A form cannot do `{other}`."))),
     })
+}
+
+/// The rules for permissions that were chosen; nothing when none was.
+fn permitted(fields: &BTreeMap<String, String>) -> Option<BTreeMap<&str, &str>> {
+    let chosen = fields.iter().filter(|(_, rule)| !rule.is_empty());
+    let rules = chosen.filter_map(|(name, rule)| {
+        let kind = name.strip_prefix(pages::permit::FIELD)?;
+        Some((kind, rule.as_str()))
+    });
+    Some(rules.collect()).filter(|rules: &BTreeMap<_, _>| !rules.is_empty())
 }
 
 /// One deliverable per line.

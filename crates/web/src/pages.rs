@@ -6,6 +6,7 @@ pub(crate) mod home;
 mod icon;
 pub(crate) mod new;
 pub(crate) mod operator;
+pub(crate) mod permit;
 pub(crate) mod preview;
 pub(crate) mod refused;
 pub(crate) mod thread;

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use threadline_app::api::{self, NoParams, RuntimeView, Runtimes};
 use threadline_contract::Fault;
 
-use super::{Frame, Here, attach, needs, no_model};
+use super::{Frame, Here, attach, needs, no_model, permit};
 use crate::{Web, local::call, words};
 
 pub(crate) async fn handle(State(web): State<Web>) -> Markup {
@@ -48,6 +48,7 @@ fn page(runtimes: &Result<Runtimes, Fault>) -> Markup {
                         input type="text" name="workingDirectory" placeholder="/home/me/project"
                             spellcheck="false" autocomplete="off";
                         small.muted { "Left empty, the agent gets a folder of its own." } }
+                    (permit::fields(None))
                 }
             }
         }

@@ -14,7 +14,7 @@ use threadline_contract::{
     thread::{Lifecycle, TaskThread},
 };
 
-use super::{Frame, Here, Unmade, act, ask, attach, form, icon, needs};
+use super::{Frame, Here, Unmade, act, ask, attach, form, icon, needs, permit};
 use crate::{Web, local::call, markdown, urls, words};
 
 /// Events that an opened page begins with. A log can be long; the script fetches earlier ones when
@@ -206,6 +206,13 @@ fn composer(view: &ThreadView) -> Markup {
             p.error role="alert" data-own hidden {}
             div.bar {
                 (attach())
+                details.menu {
+                    summary.button.quiet { "Permissions" }
+                    div.card {
+                        (permit::fields(record.context_state.permission_policy.as_ref()))
+                        p.small.muted { "Holds from the message on that you send with it." }
+                    }
+                }
                 @if unable {
                     span.muted.small { "Begins a new session: the agent has forgotten this one." }
                 }

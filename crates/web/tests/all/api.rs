@@ -230,7 +230,7 @@ async fn forms_work_without_script() {
             "/threads/river-report",
             (
                 "app.send",
-                json!({"thread": null, "prompt": "Do it", "runtime": null, "expect": [{"glob": "a.md"}, {"glob": "b/*.pdf"}], "workingDirectory": null, "newSession": false}),
+                json!({"thread": null, "prompt": "Do it", "runtime": null, "expect": [{"glob": "a.md"}, {"glob": "b/*.pdf"}], "workingDirectory": null, "newSession": false, "permissions": null}),
             ),
         ),
         (

@@ -288,3 +288,68 @@ async fn what_a_deletion_leaves_at_a_bridge_is_told() {
         assert!(told.body.contains(words), "{words}\n{}", told.body);
     }
 }
+
+#[tokio::test]
+async fn what_a_thread_permits_is_shown_and_set_with_a_message() {
+    let (world, app) = World::scripted();
+    let ready = json!({"status": "ready"});
+    let context = json!({"permissionPolicy": "ask,read=allow,execute=reject"});
+    let shown = thread("rivers", Path::new("/w"), context, ready.clone());
+    app.says("app.show", shown.clone());
+    app.says("app.send", shown);
+    let page = world.get("/threads/rivers").await.body;
+    let rule = |kind: &str, words: &str, rest: &str| {
+        format!(
+            "<label class=\"rule\"><span>{words}</span><select name=\"permit.{kind}\">{rest}</select></label>"
+        )
+    };
+    let unset = "<option value=\"\">as in general</option>";
+    let rules = |chosen: &str| -> String {
+        [
+            ("ask", "ask me"),
+            ("allow", "allow, each time"),
+            ("reject", "refuse"),
+        ]
+        .map(|(rule, words)| {
+            let is_it = if rule == chosen { " selected" } else { "" };
+            format!("<option value=\"{rule}\"{is_it}>{words}</option>")
+        })
+        .concat()
+    };
+    for line in [
+        rule("default", "In general", &rules("ask")),
+        rule(
+            "read",
+            "Read files or data",
+            &format!("{unset}{}", rules("allow")),
+        ),
+        rule(
+            "execute",
+            "Run commands",
+            &format!("{unset}{}", rules("reject")),
+        ),
+    ] {
+        assert!(page.contains(&line), "{line}\n{page}");
+    }
+    let form = "method=app.send&thread=rivers&prompt=On&permit.default=allow&permit.read=&permit.execute=ask";
+    assert_eq!(world.form(form).await.status, 303);
+    let (_, asked) = app.asked().pop().unwrap();
+    assert_eq!(
+        asked["permissions"],
+        json!({"default": "allow", "execute": "ask"})
+    );
+
+    // A thread without rules of its own says so, and sending sets none.
+    app.says(
+        "app.show",
+        thread("rivers", Path::new("/w"), json!({}), ready),
+    );
+    let page = world.get("/threads/rivers").await.body;
+    let as_set_up = "<option value=\"\" selected>as set up</option>";
+    assert!(page.contains(as_set_up), "{page}");
+    world
+        .form("method=app.send&thread=rivers&prompt=On&permit.default=&permit.read=")
+        .await;
+    let (_, asked) = app.asked().pop().unwrap();
+    assert_eq!(asked["permissions"], json!(null));
+}
