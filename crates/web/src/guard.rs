@@ -2,7 +2,7 @@
 
 use axum::{
     body::to_bytes,
-    extract::Request,
+    extract::{Request, State},
     http::{HeaderMap, Method, StatusCode, Uri, header},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -12,7 +12,7 @@ use threadline_contract::{AccountId, Code, Fault};
 use threadline_engine::Caller;
 use threadline_server::Refusal;
 
-use crate::{pages, seal};
+use crate::{Serving, pages, seal};
 
 /// A refusal is a sentence; more than this is none of ours.
 const REFUSAL_BYTES: usize = 64 << 10;
@@ -30,12 +30,12 @@ pub(crate) async fn local_only(request: Request, next: Next) -> Response {
 
 /// Turns a refusal into a page when a browser asked for a page. To be laid over the gate, so that
 /// a person who comes without a cookie reads what to do instead of JSON.
-pub async fn friendly(request: Request, next: Next) -> Response {
+pub async fn friendly(State(serving): State<Serving>, request: Request, next: Next) -> Response {
     let wanted = wants_page(request.method(), request.headers());
     let from = request.uri().clone();
     let response = next.run(request).await;
     if wanted && is_refusal(&response) {
-        return as_page(response, &from).await;
+        return as_page(response, serving, &from).await;
     }
     response
 }
@@ -51,15 +51,18 @@ fn is_refusal(response: &Response) -> bool {
     json && (response.status().is_client_error() || response.status().is_server_error())
 }
 
-async fn as_page(response: Response, from: &Uri) -> Response {
+async fn as_page(response: Response, serving: Serving, from: &Uri) -> Response {
     let status = response.status();
     let sentence = match to_bytes(response.into_body(), REFUSAL_BYTES).await {
         Ok(bytes) => sentence(&bytes),
         Err(_) => None,
     };
-    let markup = match status {
-        StatusCode::UNAUTHORIZED => pages::refused::no_cookie(from),
-        status => pages::refused::sentence(status, sentence.as_deref()),
+    let markup = match (serving, status) {
+        (Serving::ApiOnly, StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND) => {
+            pages::refused::no_pages()
+        }
+        (Serving::Pages, StatusCode::UNAUTHORIZED) => pages::refused::no_cookie(from),
+        (_, status) => pages::refused::sentence(status, sentence.as_deref()),
     };
     seal::page((status, markup).into_response()).await
 }

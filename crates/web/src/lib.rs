@@ -38,8 +38,8 @@ pub use enter::Mint;
 pub use guard::friendly;
 pub use local::{Events, Local, Pending};
 
-/// Paths that answer without a token, for the gate: the one-time link, and what every page loads.
-pub const OPEN_PATHS: [&str; 2] = ["/enter", "/assets/*"];
+/// What is read where there are no pages.
+const NO_PAGES: &str = "This is the bridge alone, without pages. End `threadline serve` and run `threadline up`, which is the same bridge with pages.";
 
 /// What is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,17 @@ pub enum Serving {
     Pages,
     /// The local API alone: enough for the command line.
     ApiOnly,
+}
+
+impl Serving {
+    /// Paths that answer without a token, for the gate: the one-time link, and what every page loads;
+    /// or the one at which people look for pages.
+    pub const fn open_paths(self) -> &'static [&'static str] {
+        match self {
+            Self::Pages => &["/enter", "/assets/*"],
+            Self::ApiOnly => &["/"],
+        }
+    }
 }
 
 /// What the handlers share. Cheap to clone.
@@ -81,7 +92,7 @@ pub fn router(web: Web, serving: Serving) -> Router {
         .route("/app/files/{thread}/{*path}", get(files::handle))
         .layer(from_fn(guard::local_only));
     let routes = match serving {
-        Serving::ApiOnly => api,
+        Serving::ApiOnly => api.route("/", get(no_pages)).fallback(nothing_here),
         Serving::Pages => api.merge(pages()),
     };
     routes.with_state(web)
@@ -110,4 +121,8 @@ fn pages() -> Router<Web> {
 
 async fn nothing_here() -> Refusal {
     Refusal(Fault::new(Code::NotFound, Code::NotFound.advice()))
+}
+
+async fn no_pages() -> Refusal {
+    Refusal(Fault::new(Code::NotFound, NO_PAGES))
 }

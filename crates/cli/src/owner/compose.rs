@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use axum::middleware::from_fn;
+use axum::middleware::from_fn_with_state;
 use threadline_app::{App, Config as AppConfig, Endpoint};
 use threadline_contract::{AccountId, Code, Fault, Millis, TokenId};
 use threadline_engine::{Engine, EngineConfig};
@@ -19,7 +19,7 @@ use threadline_runtimes::{
     builtin::{Builtin, BuiltinConfig, ModelConfig},
     openclaw::{OpenClaw, OpenClawConfig},
 };
-use threadline_server::{Activity, Bridge, Door, Gate, GateConfig, Refusal};
+use threadline_server::{Activity, Bridge, Door, Gate, GateConfig};
 use threadline_store::{Store, StoreConfig};
 use threadline_web::{Mint, Serving, Web};
 use tokio::net::TcpListener;
@@ -101,7 +101,7 @@ pub(crate) async fn run(
     let parts = Parts::open(&config, &places, &url).await?;
     let stop = CancellationToken::new();
     let activity = Activity::new();
-    let gate = parts.gate(&config, address);
+    let gate = parts.gate(&config, mode, address);
     let (door, web) = parts.door(gate.clone(), mode, address, &activity, &stop);
     if let Some(metrics) = metrics {
         let (counted, engine) = (door.metrics().clone(), parts.engine.clone());
@@ -234,14 +234,14 @@ impl Parts {
         })
     }
 
-    fn gate(&self, config: &Config, address: SocketAddr) -> Gate {
-        let open_paths = ["/health"].into_iter().chain(threadline_web::OPEN_PATHS);
+    fn gate(&self, config: &Config, mode: Mode, address: SocketAddr) -> Gate {
+        let open_paths = ["/health"].iter().chain(serving(mode).open_paths());
         let gate = GateConfig {
             listen: address.to_string(),
             port: address.port(),
             public_url: config.server.public_url.clone(),
             allowed_origins: config.server.allowed_origins.clone(),
-            open_paths: open_paths.map(str::to_owned).collect(),
+            open_paths: open_paths.map(|&path| path.to_owned()).collect(),
             rate_per_second: config.server.rate_per_second,
         };
         Gate::new(gate, self.engine.clone())
@@ -283,21 +283,15 @@ impl Parts {
             mint,
             stop.clone(),
         );
-        let serving = match mode {
-            Mode::Serve => Serving::ApiOnly,
-            Mode::Up | Mode::Background => Serving::Pages,
-        };
+        let serving = serving(mode);
         let bridge = Bridge {
             engine: self.engine.clone(),
             stop: stop.clone(),
         };
-        let mut routes = threadline_server::router(bridge.clone())
+        let routes = threadline_server::router(bridge.clone())
             .merge(threadline_web::router(web.clone(), serving));
-        if serving == Serving::ApiOnly {
-            routes = routes.fallback(nothing_here);
-        }
-        let routes =
-            threadline_server::gated(routes, gate.clone()).layer(from_fn(threadline_web::friendly));
+        let friendly = from_fn_with_state(serving, threadline_web::friendly);
+        let routes = threadline_server::gated(routes, gate.clone()).layer(friendly);
         (Door::new(gate, bridge, routes, activity.clone()), web)
     }
 
@@ -329,8 +323,11 @@ impl Parts {
     }
 }
 
-async fn nothing_here() -> Refusal {
-    Refusal(Fault::new(Code::NotFound, Code::NotFound.advice()))
+const fn serving(mode: Mode) -> Serving {
+    match mode {
+        Mode::Serve => Serving::ApiOnly,
+        Mode::Up | Mode::Background => Serving::Pages,
+    }
 }
 
 fn builtin(config: &Config, places: &Places) -> Result<BuiltinConfig, Fault> {

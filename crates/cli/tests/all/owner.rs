@@ -1,7 +1,12 @@
 //! One process owns a data folder, whoever starts it and however it ends.
 
 use std::{
-    collections::BTreeSet, fs, net::TcpListener, os::unix::fs::PermissionsExt as _, process::Child,
+    collections::BTreeSet,
+    fs,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt as _,
+    process::Child,
 };
 
 use pretty_assertions::assert_eq;
@@ -85,6 +90,41 @@ fn a_server_takes_over_from_the_background() {
     });
     let threads = world.run(&["threads", "--json"]).ended(0).json();
     assert_eq!(threads["threads"].as_array().unwrap().len(), 1);
+    signal(pid, Signal::INT);
+    ended(server).ended(0);
+}
+
+#[test]
+fn a_server_says_where_the_pages_are() {
+    let world = World::new();
+    let server = world.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let pid = ready(&world, "serve");
+    let url = world.owner().unwrap()["url"].as_str().unwrap().to_owned();
+    let address = url.strip_prefix("http://").unwrap();
+    for (path, accept, status, words) in [
+        ("/", "text/html", "404", "run <code>threadline up</code>"),
+        ("/", "*/*", "404", "run `threadline up`"),
+        (
+            "/threads",
+            "text/html",
+            "401",
+            "run <code>threadline up</code>",
+        ),
+        ("/threads", "*/*", "401", "UNAUTHORIZED"),
+    ] {
+        let mut socket = TcpStream::connect(address).unwrap();
+        write!(
+            socket,
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(words),
+            "{path} {accept}: {answer}"
+        );
+    }
     signal(pid, Signal::INT);
     ended(server).ended(0);
 }

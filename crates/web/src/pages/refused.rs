@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use threadline_contract::Fault;
 
 use super::bare;
-use crate::words;
+use crate::{NO_PAGES, words};
 
 /// Nobody knows this browser.
 pub(crate) fn no_cookie(wanted: &Uri) -> Markup {
@@ -17,6 +17,17 @@ pub(crate) fn no_cookie(wanted: &Uri) -> Markup {
             p { "Run " code { "threadline up" } " in a terminal and open the link that it prints. It works once and lets this browser in." }
             p.muted { "You were in before? A link on another site cannot bring you in, but this one can." }
             a.button href=(path) { "Continue" }
+        },
+    )
+}
+
+/// The bridge runs without pages.
+pub(crate) fn no_pages() -> Markup {
+    bare(
+        "No pages here",
+        &html! {
+            h1 { "There are no pages here" }
+            p { (words::ticked(NO_PAGES)) }
         },
     )
 }

@@ -1,9 +1,9 @@
 //! Who is let in, and how.
 
-use axum::{Extension, body::Body, http::Request};
+use axum::{Extension, body::Body, http::Request, middleware::from_fn_with_state};
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use threadline_web::{Serving, router};
+use threadline_web::{Serving, friendly, router};
 
 use crate::world::{Answer, World, browsing, caller};
 
@@ -154,6 +154,24 @@ async fn the_api_alone_has_no_pages() {
             404,
             "{path}"
         );
+    }
+    // What there is instead is said to programs and to people, whoever they are.
+    let words = "This is the bridge alone, without pages. End `threadline serve` and run `threadline up`, which is the same bridge with pages.";
+    let root = Request::get("/").body(Body::empty()).unwrap();
+    let told = Answer::of(router(world.web.clone(), Serving::ApiOnly), root).await;
+    assert_eq!(
+        (told.status.as_u16(), &told.json()["error"]),
+        (
+            404,
+            &json!({"code": -32004, "message": words, "data": {"code": "NOT_FOUND"}})
+        )
+    );
+    let friendly = from_fn_with_state(Serving::ApiOnly, friendly);
+    for path in ["/", "/threads"] {
+        let page = Answer::of(routes.clone().layer(friendly.clone()), browsing(path)).await;
+        assert_eq!(page.status, 404, "{path}");
+        let html = "run <code>threadline up</code>, which is the same bridge with pages.";
+        assert!(page.body.contains(html), "{}", page.body);
     }
     app.says("app.problems", json!({"problems": []}));
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "app.problems"}).to_string();

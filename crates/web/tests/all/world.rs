@@ -9,7 +9,7 @@ use axum::{
     Extension, Router,
     body::{Body, to_bytes},
     http::{HeaderMap, Request, StatusCode},
-    middleware::from_fn,
+    middleware::from_fn_with_state,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ impl World {
             Some(account) => routes.layer(Extension(caller(account))),
             None => routes,
         };
-        routes.layer(from_fn(friendly))
+        routes.layer(from_fn_with_state(Serving::Pages, friendly))
     }
 
     pub(crate) async fn ask(&self, request: Request<Body>) -> Answer {
