@@ -160,6 +160,8 @@ impl Driver<'_> {
         let mut starting = runtime.start(&plan, places);
         loop {
             tokio::select! {
+                // First, so that a stop that comes at the same moment finds a run that it can stop.
+                biased;
                 begun = &mut starting => return Ok(begun),
                 () = self.next_control() => self.reload().await?,
             }

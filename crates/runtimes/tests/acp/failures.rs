@@ -149,7 +149,13 @@ async fn a_host_that_was_killed_while_no_bridge_was_there_is_lost_too() {
     assert_eq!(said(&mut follow).await, "working");
     acp.stop().await;
     drop((follow, acp));
-    kill(world.host().host.pid, Signal::KILL);
+    let host = world.host();
+    until("the host has written it down", async || {
+        world.journaled().contains("\"text\":\"on\"")
+    })
+    .await;
+    kill(host.host.pid, Signal::KILL);
+    until("the host is gone", async || !host.host.is_alive()).await;
     let acp = world.acp();
     let (after, end) = rest(acp.follow(&plan.run_ref(), 1).await.unwrap()).await;
     assert_eq!(texts(&updates(&after)), "on", "what it wrote down is told");

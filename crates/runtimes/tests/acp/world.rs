@@ -95,6 +95,19 @@ impl World {
         alive.remove(0)
     }
 
+    /// What hosts have written down here, without the signs that keep texts within texts.
+    pub(crate) fn journaled(&self) -> String {
+        let inside = |folder: PathBuf| {
+            let found = std::fs::read_dir(folder).into_iter().flatten();
+            found.flatten().map(|entry| entry.path())
+        };
+        let hosts = inside(self.folder.path().join("data/hosts"));
+        let pieces = hosts.flat_map(|host| inside(host.join("frames")));
+        let bytes = pieces.flat_map(|piece| std::fs::read(piece).unwrap_or_default());
+        let text = String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned();
+        text.replace(['\\', ' '], "")
+    }
+
     pub(crate) async fn standing(&self, plan: &TurnPlan) -> &'static str {
         let hosts = self.bare_hosts();
         match hosts.look(plan.session.as_str()).await.unwrap() {
