@@ -212,7 +212,7 @@ fn facts(record: &TaskThread) -> Markup {
                     (fact("Runs on", &html! { (words::runtime(runtime)) }))
                 }
                 @if let Some(policy) = &record.context_state.permission_policy {
-                    (fact("Permissions", &html! { (policy) }))
+                    (fact("Policy", &html! { (policy) }))
                 }
                 @if let Some(run) = run { (run_facts(record, run)) }
                 @if run.is_none() { (fact("Made", &words::moment(record.created_at_ms))) }
