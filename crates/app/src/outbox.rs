@@ -20,7 +20,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use threadline_contract::{
     AppThreadKey, ArtifactScope, Fault, Millis, RequestId, RunId, SessionKey, Sha256,
-    turn::{ATTACHMENTS_BYTES, InlineAttachment, TurnParams},
+    turn::{ATTACHMENTS_BYTES, AttachmentOutline, InlineAttachment, TurnParams},
 };
 use threadline_files::{Access, FileKind, Reason, Root, atomic};
 
@@ -67,6 +67,15 @@ struct Attached {
     sha256: Sha256,
 }
 
+/// The files of a turn, put aside.
+#[derive(Debug, Default)]
+pub(crate) struct PutAside {
+    /// Where each lies now.
+    pub(crate) places: Vec<String>,
+    /// What each is, for whoever decides whether to take it.
+    pub(crate) outlines: Vec<AttachmentOutline>,
+}
+
 /// The folder of unfinished requests. Everything here blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
@@ -97,13 +106,13 @@ impl Outbox {
         Ok(Self { root })
     }
 
-    /// Copies the files of a turn aside and says where they lie now.
+    /// Copies the files of a turn aside.
     pub(crate) fn attach(
         &self,
         request: &RequestId,
         paths: &[String],
         inline: &[InlineAttachment],
-    ) -> Result<Vec<String>, Fault> {
+    ) -> Result<PutAside, Fault> {
         let mut files = Vec::new();
         for path in paths {
             files.push(read_file(path)?);
@@ -112,7 +121,7 @@ impl Outbox {
             files.push(decode(attachment)?);
         }
         if files.is_empty() {
-            return Ok(Vec::new());
+            return Ok(PutAside::default());
         }
         let all: usize = files.iter().map(|f| f.bytes.len()).sum();
         if all > ATTACHMENTS_BYTES {
@@ -123,13 +132,17 @@ impl Outbox {
         }
         let folder = self.folder(request)?;
         let mut list = Vec::new();
-        let mut places = Vec::new();
+        let mut aside = PutAside::default();
         for (n, file) in files.into_iter().enumerate() {
             let name = format!("a{n}");
             let written = folder
                 .write_atomic(&name, &file.bytes, Access::Private)
                 .map_err(storage)?;
-            places.push(folder.path().join(&name).display().to_string());
+            let outline = AttachmentOutline::of(&file.name, &file.bytes);
+            aside.outlines.push(outline);
+            aside
+                .places
+                .push(folder.path().join(&name).display().to_string());
             list.push(Attached {
                 name: file.name,
                 mime_type: file.mime_type,
@@ -139,13 +152,13 @@ impl Outbox {
             });
         }
         write(&folder, ATTACHMENTS, &list)?;
-        Ok(places)
+        Ok(aside)
     }
 
     /// Hands the files of an ended request over to a new one.
     pub(crate) fn reattach(&self, from: &RequestId, to: &RequestId) -> Result<Vec<String>, Fault> {
         let inline = self.attachments(from)?;
-        self.attach(to, &[], &inline)
+        Ok(self.attach(to, &[], &inline)?.places)
     }
 
     /// Keeps the request as it will be sent.

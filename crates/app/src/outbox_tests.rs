@@ -31,11 +31,21 @@ fn a_sealed_request_comes_back_with_its_files() {
     std::os::unix::fs::symlink(&file, &link).unwrap();
     let id = request("r/1");
     let paths = [file, link].map(|p| p.display().to_string());
-    let places = outbox
+    let aside = outbox
         .attach(&id, &paths, &[inline("x.txt", b"inside")])
         .unwrap();
-    assert_eq!(places.len(), 3);
-    assert_eq!(std::fs::read_to_string(&places[1]).unwrap(), "from disk");
+    assert_eq!(aside.places.len(), 3);
+    let second = std::fs::read_to_string(&aside.places[1]).unwrap();
+    assert_eq!(second, "from disk");
+    let outline = |name, bytes: &[u8]| AttachmentOutline::of(name, bytes);
+    assert_eq!(
+        aside.outlines,
+        [
+            outline("note.txt", b"from disk"),
+            outline("link.txt", b"from disk"),
+            outline("x.txt", b"inside"),
+        ]
+    );
     assert_eq!(outbox.sealed(&id).unwrap(), None);
 
     let params = serde_json::from_value(serde_json::json!({"sessionId": "t"})).unwrap();

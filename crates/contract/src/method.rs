@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AppThreadKey, ArtifactScope, Deliverable, Millis, Question, QuestionId, RemovedFor, Routing,
-    RunId, RuntimeId, SessionKey,
+    RunId, RuntimeId, SessionKey, turn::AttachmentOutline,
 };
 
 /// What is really installed and reachable.
@@ -401,6 +401,9 @@ pub struct ResolveParams {
     /// Checked when given, as the turn's own would be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deliverables: Vec<Deliverable>,
+    /// Files that would come with it: checked when given, as the turn's own would be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<AttachmentOutline>,
 }
 
 /// Result of `xworkmate.routing.resolve`, and of a turn whose runtime cannot take it.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AppThreadKey, Code, Deliverable, Fault, LoadClass, PermissionLevel, PermissionPolicy,
+    AppThreadKey, Base64, Code, Deliverable, Fault, LoadClass, PermissionLevel, PermissionPolicy,
     RequestId, Routing, Sha256, gateway_agent,
 };
 
@@ -12,6 +12,8 @@ use crate::{
 pub const ATTACHMENT_BYTES: usize = 10 << 20;
 /// Bytes that all inline attachments of a turn may have together.
 pub const ATTACHMENTS_BYTES: usize = 25 << 20;
+/// How many of a file's first bytes an outline holds: enough to tell what the file is.
+const OUTLINE_BYTES: usize = 264;
 /// The folders that the app names when its user names none.
 pub const DEFAULT_ARTIFACT_DIRS: [&str; 6] = [
     "artifacts/",
@@ -112,6 +114,32 @@ pub struct InlineAttachment {
     /// Its digest, checked when given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Sha256>,
+}
+
+/// A file that is to come with a turn, as far as it must be known to say whether it would be taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachmentOutline {
+    /// Its file name.
+    pub name: String,
+    /// Its length.
+    pub size_bytes: u64,
+    /// How it begins, in base64: its first 264 bytes, or all of them if it has fewer.
+    pub head: Base64,
+    /// All of it is text in UTF-8.
+    pub is_text: bool,
+}
+
+impl AttachmentOutline {
+    /// Of a file that is here.
+    pub fn of(name: &str, bytes: &[u8]) -> Self {
+        Self {
+            name: name.to_owned(),
+            size_bytes: bytes.len() as u64,
+            head: Base64::encode(bytes.get(..OUTLINE_BYTES).unwrap_or(bytes)),
+            is_text: std::str::from_utf8(bytes).is_ok(),
+        }
+    }
 }
 
 /// The metadata block.

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sha2::{Digest as _, Sha256 as Hasher};
 use threadline_contract::{
     Code, Fault, RunId, Sha256,
-    turn::{ATTACHMENT_BYTES, ATTACHMENTS_BYTES, InlineAttachment},
+    turn::{ATTACHMENT_BYTES, ATTACHMENTS_BYTES, AttachmentOutline, InlineAttachment},
 };
 use threadline_files::{Access, atomic};
 use threadline_runtimes::Attachment;
@@ -71,6 +71,12 @@ fn too_large(name: &str) -> Fault {
         Code::AttachmentTooLarge,
         format!("Attachment `{name}` is too large: 10 MiB each and 25 MiB together are taken."),
     )
+}
+
+/// What a runtime must know of verified attachments to say whether it takes them.
+pub(crate) fn outlines(files: &[(String, Vec<u8>, Sha256)]) -> Vec<AttachmentOutline> {
+    let outline = |(name, bytes, _): &(String, Vec<u8>, Sha256)| AttachmentOutline::of(name, bytes);
+    files.iter().map(outline).collect()
 }
 
 /// Writes verified attachments where the run will find them.

@@ -15,6 +15,7 @@ use threadline_contract::{
         Resolved,
     },
     routing::Wanted,
+    turn::AttachmentOutline,
 };
 use threadline_runtimes::{Availability, Runtime};
 use threadline_store::Phase;
@@ -189,6 +190,7 @@ impl Engine {
         let folder = workdir::check(params.working_directory.as_deref(), &self.0.config)?;
         let id = self.route(caller, None, &params.routing).await?;
         self.takes(&id, folder.as_deref())?;
+        self.takes_files(&id, &params.attachments)?;
         Ok(self.resolved(&id).await)
     }
 
@@ -202,6 +204,18 @@ impl Engine {
                     lane.runtime.label()
                 ),
             )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether files like these can come with turns of this runtime.
+    pub(crate) fn takes_files(
+        &self,
+        id: &RuntimeId,
+        files: &[AttachmentOutline],
+    ) -> Result<(), Fault> {
+        match self.lane(id) {
+            Some(lane) if !files.is_empty() => lane.runtime.takes_files(files),
             _ => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use threadline_artifacts::{Kept, Removal};
 use threadline_contract::{
     AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Deliverable, EmptyReason, Fault,
     Millis, Omitted, QuestionId, QuestionKind, QuestionOption, Removed, RunId, RuntimeId,
-    SessionKey, Sha256, Step, ToolKind, Usage, operator::HostState,
+    SessionKey, Sha256, Step, ToolKind, Usage, operator::HostState, turn::AttachmentOutline,
 };
 use tokio::sync::mpsc;
 
@@ -49,6 +49,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// Whether turns can work in a folder of the user's own.
     fn takes_folder(&self) -> bool {
         true
+    }
+
+    /// Whether files like these can come with a turn; a refusal names the one that cannot. Where it cannot
+    /// be known now, it shows when the turn begins.
+    fn takes_files(&self, _files: &[AttachmentOutline]) -> Result<(), Fault> {
+        Ok(())
     }
 
     /// Whether a run's files can be collected when other turns of its session have run since.

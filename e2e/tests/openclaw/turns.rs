@@ -112,7 +112,8 @@ async fn files(bench: &Bench) {
     assert_eq!(next, completed("nothing new", &[]));
 }
 
-/// A text that comes with the task reaches the model; a file that the gateway would not take is refused.
+/// A text that comes with the task reaches the model; files that the gateway would not take are refused
+/// before anything is made.
 async fn attached(bench: &Bench) {
     let with = |thread: &str, name: &str, content: &[u8]| {
         let mut turn = turn(thread, "[[say read it]]");
@@ -136,10 +137,38 @@ async fn attached(bench: &Bench) {
     assert!(used["inputTokens"].as_u64() > Some(1000), "{ended:#}");
     assert!(used["outputTokens"].as_u64() > Some(0), "{ended:#}");
 
-    let bytes = with("draft:bytes", "data.bin", &[0, 159, 146, 150]);
-    bench.world.rpc("session.start", bytes).await;
-    let refused = bench.ended("draft:bytes").await;
-    assert_eq!(refused.code.as_deref(), Some("ATTACHMENT_INVALID"));
+    let bytes = [0, 159, 146, 150];
+    let mut image = b"\x89PNG\r\n\x1a\n".to_vec();
+    image.resize((6 << 20) + 1, 0);
+    for (name, content, code) in [
+        ("data.bin", &bytes[..], "ATTACHMENT_INVALID"),
+        ("large.png", &image, "ATTACHMENT_TOO_LARGE"),
+        (
+            "long.txt",
+            &vec![b'a'; (256 << 10) + 1],
+            "ATTACHMENT_TOO_LARGE",
+        ),
+    ] {
+        let turn = with("draft:bytes", name, content);
+        let refused = bench.world.rpc("session.start", turn).await;
+        assert_eq!(refused["error"]["data"]["code"], json!(code), "{refused:#}");
+    }
+    let get = json!({"appThreadKey": "draft:bytes"});
+    let none = bench.world.rpc("xworkmate.tasks.get", get).await;
+    assert_eq!(
+        none["error"]["data"]["code"],
+        json!("mapping_not_found"),
+        "{none:#}"
+    );
+    // Whoever asks beforehand is told the same.
+    let head = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let outline = json!({"name": "data.bin", "sizeBytes": 4, "head": head, "isText": false});
+    let asked = json!({"routing": turn("draft:bytes", "")["routing"], "attachments": [outline]});
+    let refused = bench.world.rpc("xworkmate.routing.resolve", asked).await;
+    assert_eq!(
+        refused["error"]["data"]["code"],
+        json!("ATTACHMENT_INVALID")
+    );
 }
 
 /// The same request twice is one run, and the model hears it once.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use threadline_contract::{Code, Fault, Routing, RuntimeId, method};
+use threadline_contract::{Code, Fault, Routing, RuntimeId, method, turn::AttachmentOutline};
 
 use super::Core;
 use crate::{api::SendParams, config::LaneSize, records::lock};
@@ -30,6 +30,7 @@ impl Core {
         endpoint: &str,
         runtime: Option<&RuntimeId>,
         params: &SendParams,
+        files: &[AttachmentOutline],
     ) -> Result<Option<RuntimeId>, Fault> {
         let bridge = self.endpoints.bridge(endpoint)?;
         let asked = method::ResolveParams {
@@ -42,6 +43,7 @@ impl Core {
             },
             working_directory: folder(params),
             deliverables: params.expect.clone(),
+            attachments: files.to_vec(),
         };
         let asked = bridge.call::<method::Resolved>(method::ROUTING_RESOLVE, &asked);
         match tokio::time::timeout(RESOLVE, asked).await {
@@ -56,6 +58,8 @@ impl Core {
                 match fault.code {
                     Code::InvalidRequest
                     | Code::WorkdirNotAllowed
+                    | Code::AttachmentInvalid
+                    | Code::AttachmentTooLarge
                     | Code::RoutingFailed
                     | Code::RoutingRequired
                     | Code::ProviderNotFound => Err(fault),

@@ -47,7 +47,7 @@ impl App {
         {
             return core.view(&key).await;
         }
-        let attachments = {
+        let aside = {
             let (request, paths, inline) = (
                 request.clone(),
                 params.attach.clone(),
@@ -57,14 +57,17 @@ impl App {
                 .await?
         };
         let prepared = match &params.thread {
-            Some(text) => core.existing(text, &params, runtime).await,
-            None => core.create(&params, runtime).await.map(|key| (key, None)),
+            Some(text) => core.existing(text, &params, runtime, &aside.outlines).await,
+            None => core
+                .create(&params, runtime, &aside.outlines)
+                .await
+                .map(|key| (key, None)),
         };
         let ask = Ask {
             request: request.clone(),
             prompt: params.prompt,
             deliverables: params.expect,
-            attachments,
+            attachments: aside.places,
             load_class: params.load_class,
         };
         let (key, notice) = match prepared {

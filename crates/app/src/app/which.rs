@@ -12,6 +12,7 @@ use threadline_contract::{
         ContextState, ExecutionBinding, ExecutionMode, Lifecycle, LifecycleState, SCHEMA_VERSION,
         TaskThread, WorkspaceBinding,
     },
+    turn::AttachmentOutline,
 };
 
 use super::{Core, offers::folder};
@@ -29,6 +30,7 @@ impl Core {
         self: &Arc<Self>,
         params: &SendParams,
         runtime: Option<RuntimeId>,
+        files: &[AttachmentOutline],
     ) -> Result<AppThreadKey, Fault> {
         let endpoint = match &params.bridge {
             None => LOCAL.to_owned(),
@@ -44,7 +46,9 @@ impl Core {
             self.blocking(move || work_folder(&folder, data.as_deref()))
                 .await??;
         }
-        let told = self.would_take(&endpoint, runtime.as_ref(), params).await?;
+        let told = self
+            .would_take(&endpoint, runtime.as_ref(), params, files)
+            .await?;
         let target = runtime.clone().or(told);
         let execution_mode = match target.as_ref().map(RuntimeId::target) {
             Some("gateway") => ExecutionMode::Gateway,
@@ -103,6 +107,7 @@ impl Core {
         text: &str,
         params: &SendParams,
         runtime: Option<RuntimeId>,
+        files: &[AttachmentOutline],
     ) -> Result<(AppThreadKey, Option<String>), Fault> {
         let key = self.find(text)?;
         let record = self.records.read(&key).await?;
@@ -125,10 +130,10 @@ impl Core {
         }
         let known = record.execution_binding.runtime.clone();
         let moved = runtime.filter(|wanted| known.as_ref() != Some(wanted));
-        if moved.is_some() || !params.expect.is_empty() {
+        if moved.is_some() || !params.expect.is_empty() || !files.is_empty() {
             let endpoint = &record.execution_binding.endpoint_id;
             let runtime = moved.as_ref().or(known.as_ref());
-            self.would_take(endpoint, runtime, params).await?;
+            self.would_take(endpoint, runtime, params, files).await?;
         }
         if let Some(policy) = &params.permissions {
             self.records

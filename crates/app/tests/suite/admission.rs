@@ -106,6 +106,11 @@ async fn what_can_never_run_leaves_no_thread() {
             "The working directory `/` lies beneath none of the allowed `work_roots`.".to_owned(),
         ),
         (
+            SendParams { inline: attached("a.zip", "UEsDBA==".into()), ..prompt_of("x") },
+            Code::AttachmentInvalid,
+            "`a.zip` is no text.".to_owned(),
+        ),
+        (
             bridge("not an address", None),
             Code::InvalidRequest,
             "The bridge's address `not an address` cannot be read (relative URL without a base).".to_owned(),
@@ -154,6 +159,13 @@ async fn a_thread_that_is_there_is_not_touched_by_a_bad_turn() {
                 ..prompt_of("two")
             },
             Code::ProviderNotFound,
+        ),
+        (
+            SendParams {
+                inline: attached("a.zip", "UEsDBA==".into()),
+                ..prompt_of("two")
+            },
+            Code::AttachmentInvalid,
         ),
     ] {
         let params = SendParams {

@@ -72,6 +72,7 @@ impl Engine {
             return Ok(TurnAnswer::Unavailable(Box::new(resolved)));
         }
         let files = attachments::verify(&turn.attachments)?;
+        self.takes_files(&runtime, &attachments::outlines(&files))?;
         threadline_artifacts::deliverables::check(&turn.deliverables)?;
         let session = self.session_for(caller, &turn, &runtime, continues).await?;
 

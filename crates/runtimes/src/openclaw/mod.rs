@@ -33,7 +33,7 @@ use std::{
 use serde_json::{Value, json};
 use threadline_contract::{
     AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey, gateway_agent,
-    plugin::PREPARE,
+    plugin::PREPARE, turn::AttachmentOutline,
 };
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -41,6 +41,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::examine::{Finding, Mend, Standing, examine};
 use self::{
     answer::Answers,
+    attachments::Limits,
     evidence::Ruling,
     files::{Files, Plugin},
     gateway::{Gateway, GatewayConfig, Link},
@@ -267,6 +268,14 @@ impl Runtime for OpenClaw {
 
     fn takes_folder(&self) -> bool {
         false
+    }
+
+    fn takes_files(&self, files: &[AttachmentOutline]) -> Result<(), Fault> {
+        let limits = match self.gateway.link() {
+            Link::Up(conn) => Limits::of(conn.hello()),
+            _ => Limits::UNKNOWN,
+        };
+        attachments::check(files, limits).map(drop)
     }
 
     fn collects_later(&self) -> bool {

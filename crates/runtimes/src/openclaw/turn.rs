@@ -13,7 +13,7 @@ use threadline_contract::{Code, Fault, Usage};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    attachments::{Attachments, Image},
+    attachments::{Attachments, Image, Limits},
     evidence::{Evidence, History, Ruling, Tasks, Wait, rule},
     gateway::{CallError, Conn, Gateway, Link, Second},
     notes::{Note, Notes},
@@ -165,7 +165,7 @@ impl Turns {
         mut note: Note,
     ) -> Result<Result<(), CallError>, Fault> {
         note.refused = false;
-        let attachments = Attachments::read(plan, conn.hello().max_attachment()).await?;
+        let attachments = Attachments::read(plan, Limits::of(conn.hello())).await?;
         self.notes.write(&note).await?;
         let sent = match send(conn, plan, &note.name, &attachments).await {
             Ok((accepted, receipt)) if accepted.is_of(plan, &note.name) => {

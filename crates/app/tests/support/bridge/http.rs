@@ -183,6 +183,9 @@ fn resolved(params: &Value) -> Result<Value, Fault> {
         let why = "The working directory `/` lies beneath none of the allowed `work_roots`.";
         return Err(Fault::new(Code::WorkdirNotAllowed, why));
     }
+    if asked.attachments.iter().any(|file| file.name == "a.zip") {
+        return Err(Fault::new(Code::AttachmentInvalid, "`a.zip` is no text."));
+    }
     Ok(match asked.routing.explicit_provider_id.as_deref() {
         Some("codex") => json!({
             "success": false, "status": "unavailable", "runtime": "acp:codex",

@@ -33,7 +33,7 @@ pub(crate) use self::{
     closed_door::NO_ANSWER,
     conn::{CallError, Conn, Second},
     tls::trust,
-    wire::WireError,
+    wire::{Hello, WireError},
 };
 use self::{
     conn::TURNED_AWAY,

@@ -170,7 +170,7 @@ struct Policy {
 #[serde(rename_all = "camelCase")]
 struct Attachments {
     #[serde(default)]
-    max_bytes: Option<u64>,
+    max_image_bytes: Option<u64>,
 }
 
 impl Hello {
@@ -194,13 +194,14 @@ impl Hello {
         tick.clamp(100, 300_000) * 2
     }
     /// How long a frame to it may be.
-    pub(super) fn max_payload(&self) -> usize {
+    pub(crate) fn max_payload(&self) -> usize {
         let most = self.policy.max_payload.unwrap_or(26_214_400);
         usize::try_from(most).unwrap_or(usize::MAX)
     }
-    /// How many bytes of attachments it takes.
-    pub(crate) fn max_attachment(&self) -> u64 {
-        self.policy.attachments.max_bytes.unwrap_or(19_464_192)
+    /// How many bytes an image may have that goes with a turn.
+    pub(crate) fn max_image(&self) -> u64 {
+        let most = self.policy.attachments.max_image_bytes;
+        most.unwrap_or(6 * 1024 * 1024)
     }
 }
 
