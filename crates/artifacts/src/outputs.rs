@@ -5,6 +5,7 @@
 //! between the run's start and end **and** either the runtime names it or no other session's run
 //! overlapped; and only if no other run has claimed it. What fails this is named, not delivered.
 
+mod before;
 mod places;
 mod plan;
 mod scan;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use threadline_contract::{ArtifactPath, OmitReason, RunId, SessionKey};
 use threadline_files::{Reason, Root};
 
-use self::{places::Places, plan::Wanted};
+use self::{before::Before, places::Places, plan::Wanted};
 use crate::{
     Collected, Error, Ledger, MAX_FILE_BYTES, Workspace,
     claims::{Book, Claimant},
@@ -94,16 +95,23 @@ pub(crate) struct Gathered {
 
 impl Workspace {
     /// As [`prepare`](Self::prepare), and notes that the run begins, so that runs beside it know of
-    /// it.
+    /// it, and what lies in the folders where it is expected to leave files.
     pub(crate) fn prepare_known(
         &self,
         session: &SessionKey,
         run: &RunId,
         ledger: &Ledger,
+        dirs: &ExpectedDirs,
     ) -> Result<(), Error> {
         // First: a scope that is there already and that the ledger does not know tells of a loss.
         let mut book = self.book(ledger)?;
+        // Once: a run that is prepared again may have begun.
+        let before = match self.scope(session, run)? {
+            (_, None) => Before::look(&self.root, dirs),
+            (_, Some(_)) => Before::default(),
+        };
         self.prepare(session, run)?;
+        before.keep(&self.prepared(session, run)?.1)?;
         book.began(&self.claimant(session, run), now_ns())?;
         book.sync()
     }
@@ -138,7 +146,8 @@ impl Workspace {
 
         let fallback = fallback_is_on(&scope_dir, &notes)?;
         let places = Places::open(self, scope.as_str(), outputs.roots, &mut gathered.warnings)?;
-        let wanted = plan::wanted(&places, outputs, &window, fallback, &mut gathered)?;
+        let before = Before::read(&scope_dir)?;
+        let wanted = plan::wanted(&places, outputs, &window, &before, fallback, &mut gathered)?;
         let mut book = self.book(ledger)?;
         book.began(&by, window.since_ns)?;
         if outputs.testimony.until_ms.is_some() {

@@ -6,11 +6,15 @@
 
 mod common;
 
-use std::{fs, os::unix::fs::symlink};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+};
 
 use common::{
+    age,
     host::{Host, SCOPE, each, moment, omitted, run_params, texts, turn, with},
-    put, tree,
+    put, settle, tree,
 };
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -310,4 +314,67 @@ fn a_file_goes_to_one_run_only() {
     let result = host.export(with(other, claims)).unwrap();
     assert_eq!(paths(&result), ["reports/old.md"], "only what nobody has");
     assert_eq!(omitted(&result), [("reports/final.md", "ambiguous_owner")]);
+}
+
+#[test]
+fn an_old_file_whose_rights_a_run_changes_is_not_its_work() {
+    let host = Host::new();
+    for name in ["chmodded.sh", "linked.md", "rewritten.md", "touched.md"] {
+        put(&host.ws(), &format!("reports/{name}"), "old");
+    }
+    put(&host.ws(), "elsewhere.md", "old");
+    settle();
+    let prepared = run_params("turn-1");
+    let prepared = with(prepared, json!({"expectedArtifactDirs": ["reports"]}));
+    host.prepare(prepared.clone()).unwrap();
+    let at = |name: &str| host.ws().join("reports").join(name);
+    // Written in the run before it is prepared once more: still the run's.
+    put(&host.ws(), "reports/new.md", "new");
+    host.prepare(prepared).unwrap();
+    let rights = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(at("chmodded.sh"), rights).unwrap();
+    fs::hard_link(at("linked.md"), host.ws().join("second.md")).unwrap();
+    // Bytes of another time, written in place: `cp -p`.
+    fs::write(at("rewritten.md"), "odd").unwrap();
+    age(&host.ws(), "reports/rewritten.md", 3_600);
+    age(&host.ws(), "reports/touched.md", 0);
+    // Moved in, with its old time.
+    fs::rename(host.ws().join("elsewhere.md"), at("moved.md")).unwrap();
+
+    // Also when commands of the run name them.
+    let named = json!({"writtenFiles": ["reports/chmodded.sh", "reports/linked.md"]});
+    let unchanged = [
+        ("reports/chmodded.sh", "changed_outside_run"),
+        ("reports/linked.md", "changed_outside_run"),
+    ];
+    let collected = host.collect(turn(named)).unwrap();
+    assert_eq!(texts(&collected["copiedFiles"]), [""; 0]);
+    assert_eq!(omitted(&collected), unchanged);
+    let result = host
+        .export(turn(json!({"expectedArtifactDirs": ["reports"]})))
+        .unwrap();
+    assert_eq!(
+        paths(&result),
+        [
+            "reports/moved.md",
+            "reports/new.md",
+            "reports/rewritten.md",
+            "reports/touched.md"
+        ]
+    );
+    assert_eq!(omitted(&result), unchanged);
+}
+
+#[test]
+fn a_run_that_took_its_notes_away_is_judged_by_times() {
+    let host = Host::new();
+    put(&host.ws(), "reports/old.sh", "old");
+    settle();
+    let expected = json!({"expectedArtifactDirs": ["reports"]});
+    host.prepare(turn(expected.clone())).unwrap();
+    fs::remove_dir_all(host.scope().join(".xworkmate")).unwrap();
+    let rights = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(host.ws().join("reports/old.sh"), rights).unwrap();
+    let result = host.export(turn(expected)).unwrap();
+    assert_eq!(paths(&result), ["reports/old.sh"]);
 }

@@ -7,6 +7,7 @@ use threadline_files::{FileKind, Reason, Root, Stamp, walk::Found};
 
 use super::{
     Gathered, Outputs, SNAPSHOT,
+    before::Before,
     places::{OpenRoot, Places, Where},
     scan::{self, Seen},
 };
@@ -36,12 +37,14 @@ pub(super) fn wanted<'a>(
     places: &'a Places,
     outputs: &Outputs<'_>,
     window: &Window,
+    before: &Before,
     fallback: bool,
     out: &mut Gathered,
 ) -> Result<Vec<Wanted<'a>>, Error> {
     let mut planner = Planner {
         places,
         window,
+        before,
         out,
         wanted: BTreeMap::new(),
     };
@@ -58,7 +61,7 @@ pub(super) fn wanted<'a>(
     }
     for path in named.in_workspace {
         let to = path.clone();
-        planner.rest(&places.workspace, path.clone(), to, path);
+        planner.rest(None, path.clone(), to, path);
     }
     Ok(planner.wanted.into_values().collect())
 }
@@ -66,6 +69,7 @@ pub(super) fn wanted<'a>(
 struct Planner<'a, 'b> {
     places: &'a Places,
     window: &'b Window,
+    before: &'b Before,
     out: &'b mut Gathered,
     wanted: BTreeMap<String, Wanted<'a>>,
 }
@@ -146,7 +150,7 @@ impl<'a> Planner<'a, '_> {
     fn root(&mut self, root: &'a OpenRoot, named: &mut BTreeSet<String>, scan: bool) {
         let shown = |path: &str| format!("{}/{path}", root.name);
         if scan {
-            let whole = scan::each(&root.root, outputs_folder, |seen| match seen {
+            let whole = scan::each(&root.root, scan::MOST, outputs_folder, |seen| match seen {
                 Seen::File(path, stamp) => {
                     let is_named = named.remove(&path);
                     let in_run = self.window.holds(&stamp);
@@ -176,7 +180,7 @@ impl<'a> Planner<'a, '_> {
                 continue;
             }
             let told = shown(&path);
-            self.rest(&root.root, path, format!("{SNAPSHOT}/{told}"), told);
+            self.rest(Some(root), path, format!("{SNAPSHOT}/{told}"), told);
         }
     }
 
@@ -208,14 +212,14 @@ impl<'a> Planner<'a, '_> {
         self.out.warnings.append(&mut ignore.warnings);
         let ignore_file = format!("{dir}/{IGNORE_FILE}");
         let shown = |path: &str| format!("{dir}/{path}");
-        let whole = scan::each(&folder, collects_folder, |seen| match seen {
+        let whole = scan::each(&folder, scan::MOST, collects_folder, |seen| match seen {
             Seen::File(path, stamp) => {
                 let full = shown(&path);
                 let is_named = named.remove(&full);
                 if !(is_named || fallback) || self.wanted.contains_key(&full) {
                     return;
                 }
-                if !self.window.holds(&stamp) {
+                if !self.wrote(&full, &stamp) {
                     self.omit(full, OmitReason::ChangedOutsideRun);
                 } else if full == ignore_file || ignore.matches(&full) {
                     self.omit(full, OmitReason::Ignored);
@@ -260,12 +264,23 @@ impl<'a> Planner<'a, '_> {
         }
     }
 
-    /// A named file that no walk came upon: in a folder that is not entered, or beyond the limit.
-    fn rest(&mut self, source: &'a Root, from: String, to: String, shown: String) {
+    /// Whether a file of the workspace was written in the run.
+    fn wrote(&self, path: &str, stamp: &Stamp) -> bool {
+        self.window.holds(stamp) && !self.before.holds(path, stamp)
+    }
+
+    /// A named file that no walk came upon: in a folder that is not entered, or beyond the limit. It lies
+    /// in the workspace, if not in an output root.
+    fn rest(&mut self, root: Option<&'a OpenRoot>, from: String, to: String, shown: String) {
+        let source = root.map_or(&self.places.workspace, |root| &root.root);
+        let in_run = |stamp: &Stamp| match root {
+            Some(_) => self.window.holds(stamp),
+            None => self.wrote(&from, stamp),
+        };
         match source.stat(&from) {
             Ok(stat) => match stat.kind {
                 FileKind::File if !exports_file(&from) => self.omit(shown, OmitReason::Skipped),
-                FileKind::File if !self.window.holds(&stat.stamp) => {
+                FileKind::File if !in_run(&stat.stamp) => {
                     self.omit(shown, OmitReason::ChangedOutsideRun);
                 }
                 FileKind::File => self.take(source, from, to, shown, stat.stamp, true),

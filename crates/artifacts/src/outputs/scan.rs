@@ -7,19 +7,20 @@ use threadline_files::{
 
 use crate::{MAX_DEPTH, skip::exports_folder};
 
-/// How many files of one folder are looked at. A shared folder may have grown for years.
-const MOST: usize = 100_000;
+/// How many files of one folder are looked at for a run's. A shared folder may have grown for years.
+pub(super) const MOST: usize = 100_000;
 
 /// Goes through a folder in byte order; `false` if it was too large to be seen whole.
 pub(super) fn each(
     folder: &Root,
+    most: usize,
     enter: impl FnMut(&str) -> bool,
     mut see: impl FnMut(Seen),
 ) -> bool {
     let mut files = 0;
     for found in walk(folder, MAX_DEPTH).enter_if(enter) {
         match found {
-            Found::File { .. } if files == MOST => return false,
+            Found::File { .. } if files == most => return false,
             Found::File { path, stamp } => {
                 files += 1;
                 see(Seen::File(path, stamp));

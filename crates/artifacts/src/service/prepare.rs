@@ -34,7 +34,8 @@ impl Service {
             request.workspace.check(&session, &run)?;
         } else {
             let ledger = &self.settings.ledger;
-            request.workspace.prepare_known(&session, &run, ledger)?;
+            let workspace = &request.workspace;
+            workspace.prepare_known(&session, &run, ledger, &dirs)?;
         }
         Ok(PrepareResult {
             place: request.place(scope.clone()),
