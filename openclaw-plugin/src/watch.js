@@ -4,6 +4,7 @@
 import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 
+import { placesIn } from "./command.js";
 import { ended } from "./judge.js";
 import { normalKey } from "./keys.js";
 import { isTerminal, withoutSecrets } from "./runs.js";
@@ -18,7 +19,6 @@ const PATCHED = /^\*\*\* (?:Add|Update) File: (.+)$/gm;
 const MOST_NAMES = 512;
 /** Tools that run a command. What it prints is no evidence; a file that it names and that changed meanwhile is. */
 const RUNS_COMMANDS = /^(exec|bash|shell)$/i;
-const MOST_WORDS = 256;
 const MAX_COMMAND = 64 * 1024;
 const MOST_CALLS = 256;
 /** The clock that stamps files is a little behind. */
@@ -43,6 +43,7 @@ const LAG_MS = 10;
  * @property {number} at
  * @property {string[]} names
  * @property {string} [command]
+ * @property {string} [workdir] where it was to begin, as the call says
  * @property {string} [folder] where the command begins
  */
 
@@ -191,16 +192,17 @@ export class Watch {
     if (data.phase === "start") {
       const args = object(data.args);
       const command = runs ? (text(args.command) ?? text(args.cmd))?.slice(0, MAX_COMMAND) : undefined;
-      const call = { at: event.ts ?? Date.now(), names: runs ? [] : inArguments(args), command };
+      const call = { at: event.ts ?? Date.now(), names: runs ? [] : inArguments(args), command, workdir: runs ? text(args.workdir) : undefined };
       if (live.calls.size < MOST_CALLS) live.calls.set(id, call);
       else live.whole = false;
       return;
     }
     if (data.phase !== "result") return;
+    /** @type {Call} */
     const call = live.calls.get(id) ?? { at: event.ts ?? Date.now(), names: [] };
     const details = object(object(data.result).details);
     if (runs) {
-      call.folder = text(details.cwd) ?? this.#workspace(live);
+      call.folder = text(details.cwd) ?? resolve(this.#workspace(live), call.workdir ?? "");
       // It goes on in the background.
       if (details.status === "running") return;
       this.#ran(live, call);
@@ -229,8 +231,7 @@ export class Watch {
    */
   #ran(live, { at, command, folder }) {
     if (!command || !folder) return;
-    for (const word of inCommand(command)) {
-      const place = resolve(folder, word);
+    for (const place of placesIn(command, folder)) {
       const changed = changedAt(place);
       if (changed === undefined || changed < at - LAG_MS) continue;
       const beside = this.#others(live).filter(({ verdict }) => !isTerminal(verdict.status) || (verdict.endedAt ?? at) >= at);
@@ -268,18 +269,6 @@ function begun(runId, sessionKey, startedAt) {
  */
 function add(names, path) {
   if (names.size < MOST_NAMES) names.add(path);
-}
-
-/**
- * What may be the name of a file in a command: what stands in quotes, and every word.
- * @param {string} command
- * @returns {string[]}
- */
-function inCommand(command) {
-  const quoted = [...command.matchAll(/"([^"\n]+)"|'([^'\n]+)'/g)].flatMap((match) => match[1] ?? match[2] ?? []);
-  const words = command.split(/[\s"'`;&|<>(){}=,$]+/);
-  const named = [...quoted, ...words].filter((word) => word !== "" && !word.startsWith("-") && !word.includes("\0"));
-  return [...new Set(named)].slice(0, MOST_WORDS);
 }
 
 /**

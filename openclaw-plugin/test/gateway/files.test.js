@@ -63,7 +63,7 @@ test("two runs at once: what is named is its run's, what is not is nobody's", { 
   const [one, other] = [new Thread(client, { dirs: ["reports"] }), new Thread(client, { dirs: ["reports"] })];
   const [first, second] = await Promise.all([
     one.run(`[[sleep 1500]][[write reports/${one.tag}.md = one]][[say one]]`),
-    other.run(`[[shell cd ${MEDIA} && echo x > ${other.tag}.png]][[sleep 3000]][[write reports/${other.tag}.md = other]][[say other]]`),
+    other.run(`[[shell cd ${MEDIA} && n=${other.tag} && echo x > $n.png]][[sleep 3000]][[write reports/${other.tag}.md = other]][[say other]]`),
   ]);
   const collected = await Promise.all([one.collect(first.runId), other.collect(second.runId)]);
   for (const { copiedFiles, omitted } of collected) {
@@ -92,9 +92,10 @@ test("a call that failed is no evidence: the file is the one's who wrote it", { 
 
 test("elsewhere in the workspace, when a command names it", { skip }, async () => {
   const thread = new Thread(client);
-  const { runId } = await thread.run(({ remoteWorkingDirectory }) => `[[shell echo hi > ${remoteWorkingDirectory}/${thread.tag}-a.md; echo hi > ${thread.tag}-b.md]][[say ok]]`);
+  const { runId } = await thread.run(({ remoteWorkingDirectory }) => `[[shell echo hi > ${remoteWorkingDirectory}/${thread.tag}-a.md; echo hi > ${thread.tag}-b.md]]` +
+    `[[shell mkdir ${thread.tag} && cd ${thread.tag} && echo hi > c.md]][[call exec {"command":"echo hi > d.md","workdir":"${remoteWorkingDirectory}/${thread.tag}"}]][[say ok]]`);
   const collected = await thread.collect(runId);
-  assert.deepEqual(collected.copiedFiles.toSorted(), [`${thread.tag}-a.md`, `${thread.tag}-b.md`]);
+  assert.deepEqual(collected.copiedFiles.toSorted(), [`${thread.tag}-a.md`, `${thread.tag}-b.md`, `${thread.tag}/c.md`, `${thread.tag}/d.md`]);
 });
 
 test("who may only read cannot make others' files a run's", { skip }, async () => {
