@@ -1,7 +1,8 @@
 use pretty_assertions::assert_eq;
-use serde_json::json;
+use serde_json::{Value, json};
+use threadline_contract::{Code, Usage};
 
-use super::*;
+use super::{super::transcript::RECOVERY, *};
 
 const RUN: &str = "turn-1";
 
@@ -23,6 +24,10 @@ fn wait(answer: Value) -> Wait {
 }
 fn history(messages: Value) -> History {
     serde_json::from_value(json!({"messages": messages})).unwrap()
+}
+/// The same, and how the session says that it stands.
+fn standing(messages: Value, info: Value) -> History {
+    serde_json::from_value(json!({"messages": messages, "sessionInfo": info})).unwrap()
 }
 fn tasks(status: &str, error: &str) -> Tasks {
     let task = json!({"runId": RUN, "status": status, "error": error, "endedAt": 7});
@@ -184,17 +189,11 @@ fn a_turn_that_nobody_takes_up_is_lost_and_not_before_that_is_sure() {
     // We were away when it started.
     (seen.heard, seen.uptime) = (Duration::from_secs(2), Duration::from_secs(310));
     assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
-    seen.history.session_info = Some(Info {
-        status: Some("running".into()),
-        ..Info::default()
-    });
+    seen.history = standing(json!([user(RUN)]), json!({"status": "running"}));
     assert_eq!(rule(&seen), Ruling::Unclear);
     seen.heard = Duration::from_secs(901);
     assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
-    seen.history.session_info = Some(Info {
-        has_active_run: true,
-        ..Info::default()
-    });
+    seen.history = standing(json!([user(RUN)]), json!({"hasActiveRun": true}));
     assert_eq!(rule(&seen), Ruling::Unclear);
 }
 
@@ -212,31 +211,31 @@ fn a_stop_that_was_asked_for_counts_when_nothing_can_go_on_any_more() {
     assert_eq!(rule(&seen), Ruling::Ended(cancelled(), None));
     // It was stopped before the gateway went.
     seen.heard = Duration::from_secs(2);
-    seen.history.session_info = Some(Info {
-        status: Some("killed".into()),
-        ..Info::default()
-    });
+    seen.history = standing(json!([user(RUN)]), json!({"status": "killed"}));
     assert_eq!(rule(&seen), Ruling::Ended(cancelled(), Some(7)));
 }
 
 #[test]
 fn a_turn_that_a_stopping_gateway_gave_back_was_never_worked_on() {
-    let given_back = json!({"messages": [], "pendingInputs": {"total": 1, "items": [
-        {"id": "p", "state": "interrupted", "runId": RUN}]}});
+    let given_back = |messages: Value| -> History {
+        let inputs = json!([{"id": "p", "state": "interrupted", "runId": RUN}]);
+        let pending = json!({"total": 1, "items": inputs});
+        serde_json::from_value(json!({"messages": messages, "pendingInputs": pending})).unwrap()
+    };
     let mut seen = nothing();
     seen.same_boot = false;
     seen.tasks = tasks("failed", "Gateway is draining; new tasks are not accepted");
-    seen.history = serde_json::from_value(given_back).unwrap();
+    seen.history = given_back(json!([]));
     assert_eq!(rule(&seen), Ruling::GivenBack);
     // A turn that is in the transcript was worked on.
-    seen.history.messages = history(json!([user(RUN)])).messages;
+    seen.history = given_back(json!([user(RUN)]));
     let failed = End::failed(
         Code::ExecutionFailed,
         "Gateway is draining; new tasks are not accepted",
     );
     assert_eq!(rule(&seen), Ruling::Ended(failed, Some(7)));
     // One that was broken off may be taken up by the gateway itself.
-    seen.history.messages.clear();
+    seen.history = given_back(json!([]));
     seen.tasks = tasks("cancelled", "Task execution process exited before restart.");
     seen.heard = Duration::from_secs(2);
     seen.uptime = Duration::from_secs(20);
@@ -294,7 +293,7 @@ fn no_trace_at_all_means_that_it_never_came() {
 #[test]
 fn a_run_that_is_at_work_is_running() {
     let mut seen = nothing();
-    seen.history.in_flight_run = Some(InFlight { run_id: RUN.into() });
+    seen.history = serde_json::from_value(json!({"inFlightRun": {"runId": RUN}})).unwrap();
     assert_eq!(rule(&seen), Ruling::Running);
     seen = nothing();
     seen.wait = wait(json!({"status": "pending"}));

@@ -16,7 +16,8 @@ use tracing::Instrument as _;
 
 use super::{
     answer,
-    evidence::{Ruling, cancelled, lost},
+    ends::{cancelled, lost, said},
+    evidence::Ruling,
     gateway::{CallError, Conn, Listener},
     notes::Note,
     story::{LastState, LastWord, Story},
@@ -387,23 +388,5 @@ impl Follower {
             .write(&self.note)
             .await
             .map_err(Stop::Later)
-    }
-}
-
-/// The end that a terminal event tells.
-fn said(word: &LastWord) -> End {
-    let status = match word.state {
-        LastState::Final => EndStatus::Completed,
-        LastState::Error => EndStatus::Failed,
-        LastState::Aborted => EndStatus::Cancelled,
-    };
-    let message = word.message.as_deref().map(super::story::sentence);
-    End {
-        status,
-        code: (status == EndStatus::Failed).then_some(Code::ExecutionFailed),
-        message: message.filter(|_| status == EndStatus::Failed),
-        text: word.text.clone(),
-        usage: None,
-        wrote: vec![],
     }
 }

@@ -7,6 +7,7 @@
 mod answer;
 mod asks;
 mod attachments;
+mod ends;
 mod evidence;
 mod examine;
 mod files;
@@ -18,8 +19,11 @@ mod read;
 mod route;
 mod stops;
 mod story;
+mod transcript;
 mod turn;
 mod used;
+mod waiting;
+mod words;
 
 use std::{
     path::PathBuf,

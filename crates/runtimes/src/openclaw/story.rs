@@ -1,8 +1,7 @@
 //! What a run's events tell, turned into what a person sees. Pure: events in, updates out.
 //!
 //! The gateway's events are shown as they come but prove nothing; how a run ended is asked (see
-//! `evidence`). Texts come cumulative, so one that was missed costs nothing. What waits for a slow
-//! reader is merged: text with text, a step with its later state.
+//! `evidence`). Texts come cumulative, so one that was missed costs nothing.
 
 use std::collections::HashMap;
 
@@ -10,11 +9,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use threadline_contract::{QuestionId, Step, StepState, Usage};
 
-use super::asks::{Approval, Named, Prompt};
+use super::{
+    asks::{Approval, Named, Prompt},
+    waiting::Waiting,
+    words::{GAP, sentence, texts},
+};
 use crate::{Ask, Update};
 
-/// Updates that may wait for the reader; text is merged and never dropped.
-const WAITING: usize = 4096;
 /// Tool calls whose arguments are remembered until their results come.
 const CALLS: usize = 256;
 /// Files that are remembered as written.
@@ -26,7 +27,7 @@ pub(super) struct Story {
     parts: Vec<Part>,
     /// Where the parts of the present attempt begin.
     attempt: usize,
-    waiting: Vec<Update>,
+    waiting: Waiting,
     calls: HashMap<String, String>,
     wrote: Vec<String>,
     output_tokens: Option<u64>,
@@ -35,7 +36,6 @@ pub(super) struct Story {
     /// What people are asked now.
     asked: Vec<QuestionId>,
     last_word: Option<LastWord>,
-    dropped: bool,
 }
 
 /// One message of the model.
@@ -97,15 +97,13 @@ struct Resolved {
 impl Story {
     /// The story of a run that was told before: what was shown is said anew.
     pub(super) fn again() -> Self {
-        Self {
-            waiting: vec![Update::Reset { keep: 0 }],
-            ..Self::default()
-        }
+        let mut story = Self::default();
+        story.waiting.push(Update::Reset { keep: 0 });
+        story
     }
 
     /// Takes an event in. `true` when there is something new to tell.
     pub(super) fn hear(&mut self, event: &str, payload: &str) -> bool {
-        let before = self.waiting.len();
         match event {
             "agent" => {
                 if let Ok(event) = serde_json::from_str::<AgentEvent>(payload) {
@@ -134,7 +132,7 @@ impl Story {
             }
             _ => {}
         }
-        self.waiting.len() != before || !self.waiting.is_empty() || self.last_word.is_some()
+        !self.waiting.is_empty() || self.last_word.is_some()
     }
 
     fn agent(&mut self, stream: &str, data: &Value) {
@@ -188,7 +186,7 @@ impl Story {
     fn prompted(&mut self, prompt: &Prompt) {
         if prompt.is_secret() {
             let note = "The agent asks for a secret. It can be given at the gateway alone.";
-            self.push(Update::Note(note.into()));
+            self.waiting.push(Update::Note(note.into()));
             return;
         }
         self.ask(prompt.asks());
@@ -198,7 +196,7 @@ impl Story {
         for ask in asks {
             if !self.asked.contains(&ask.id) {
                 self.asked.push(ask.id.clone());
-                self.push(Update::Asked(ask));
+                self.waiting.push(Update::Asked(ask));
             }
         }
     }
@@ -208,7 +206,7 @@ impl Story {
         let (gone, asked): (Vec<_>, _) = self.asked.drain(..).partition(gone);
         self.asked = asked;
         for id in gone {
-            self.push(Update::Unasked(id));
+            self.waiting.push(Update::Unasked(id));
         }
     }
 
@@ -229,7 +227,7 @@ impl Story {
                 if !more.is_empty() {
                     self.parts[at].text.push_str(more);
                     let more = more.to_owned();
-                    self.push(Update::Text(more));
+                    self.waiting.push(Update::Text(more));
                 }
                 return;
             }
@@ -239,7 +237,7 @@ impl Story {
             return;
         }
         let gap = if self.parts.is_empty() { "" } else { GAP };
-        self.push(Update::Text(format!("{gap}{text}")));
+        self.waiting.push(Update::Text(format!("{gap}{text}")));
         self.parts.push(Part {
             item: item.to_owned(),
             text: text.to_owned(),
@@ -253,7 +251,7 @@ impl Story {
         }
         self.parts.truncate(at);
         let keep = self.shown();
-        self.push(Update::Reset { keep });
+        self.waiting.push(Update::Reset { keep });
     }
 
     /// How many characters are shown.
@@ -267,7 +265,8 @@ impl Story {
         self.cut(self.attempt);
         let error = sentence(error);
         if self.last_failure.as_deref() != Some(&error) {
-            self.push(Update::Note(format!("An attempt failed: {error}")));
+            self.waiting
+                .push(Update::Note(format!("An attempt failed: {error}")));
             self.last_failure = Some(error);
         }
     }
@@ -289,7 +288,7 @@ impl Story {
             _ => None,
         };
         let name = text("name");
-        self.push(Update::Step(Step {
+        self.waiting.push(Update::Step(Step {
             step_id: id.to_owned(),
             title: text("title").or(name).unwrap_or(id).to_owned(),
             tool: name.map(str::to_owned),
@@ -331,36 +330,9 @@ impl Story {
         }
     }
 
-    fn push(&mut self, update: Update) {
-        match (&update, self.waiting.last_mut()) {
-            (Update::Text(more), Some(Update::Text(text))) => {
-                text.push_str(more);
-                return;
-            }
-            (Update::Step(step), _) => {
-                let same = |w: &Update| matches!(w, Update::Step(s) if s.step_id == step.step_id);
-                if let Some(at) = self.waiting.iter().position(same) {
-                    self.waiting[at] = update;
-                    return;
-                }
-            }
-            _ => {}
-        }
-        let shown = matches!(update, Update::Step(_) | Update::Note(_));
-        if self.waiting.len() >= WAITING && shown {
-            self.dropped = true;
-            return;
-        }
-        self.waiting.push(update);
-    }
-
     /// What is to be told, taken away.
     pub(super) fn take(&mut self) -> Vec<Update> {
-        if std::mem::take(&mut self.dropped) {
-            let note = "Some steps came faster than they could be recorded and are not shown.";
-            self.waiting.push(Update::Note(note.into()));
-        }
-        std::mem::take(&mut self.waiting)
+        self.waiting.take()
     }
 
     /// The final text, when the registry told it: shown too, if the events did not.
@@ -404,34 +376,6 @@ impl Story {
             ..Usage::default()
         })
     }
-}
-
-/// The texts in the content of a message.
-pub(super) fn texts(content: &Value) -> Option<String> {
-    let text = match content {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            let texts = blocks.iter().filter(|b| b["type"] == "text");
-            let texts: Vec<&str> = texts.filter_map(|b| b["text"].as_str()).collect();
-            texts.join(GAP)
-        }
-        _ => String::new(),
-    };
-    (!text.trim().is_empty()).then_some(text)
-}
-
-/// What stands between two messages.
-const GAP: &str = "\n\n";
-
-/// A message of the gateway as one sentence for people: no signs in front, one line, not too long.
-pub(super) fn sentence(text: &str) -> String {
-    let text = text.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '"');
-    let line = text.lines().next().unwrap_or_default().trim();
-    let mut out: String = line.chars().take(500).collect();
-    if out.is_empty() {
-        out.push_str("The gateway gives no reason.");
-    }
-    out
 }
 
 #[cfg(test)]

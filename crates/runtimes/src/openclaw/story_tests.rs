@@ -1,7 +1,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::*;
+use super::{super::waiting::WAITING, *};
 
 fn agent(story: &mut Story, stream: &str, data: Value) {
     let event = json!({"runId": "r", "stream": stream, "data": data});

@@ -14,10 +14,11 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     attachments::{Attachments, Image, Limits},
-    evidence::{Evidence, History, Ruling, Tasks, Wait, rule},
+    evidence::{Evidence, Ruling, Tasks, Wait, rule},
     gateway::{CallError, Conn, Gateway, Link, Second},
     notes::{Note, Notes},
     stops::Stops,
+    transcript::History,
     used::Receipts,
 };
 use crate::{End, RunRef, TurnPlan};
