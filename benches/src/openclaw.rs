@@ -19,7 +19,6 @@ use threadline_e2e::{
 
 use crate::turns::{delivering, median, millis};
 
-const PLUGIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openclaw-plugin");
 /// Files in a folder that is listed again and again.
 const FILES: usize = 2_000;
 const LISTINGS: usize = 200;
@@ -33,13 +32,7 @@ struct Bench {
 
 pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     let model = Model::start().await;
-    let config = json!({"binary": program});
-    let entries = json!({"openclaw-multi-session-plugins": {"config": config}});
-    let options = Options {
-        plugins: vec![PLUGIN.into()],
-        model: model.v1(),
-        config: json!({"plugins": {"entries": entries}}),
-    };
+    let options = Options::with_our_plugin(model.v1(), program, &json!({}));
     let Some(gateway) = Gateway::start(&options).await else {
         return Ok(());
     };

@@ -35,6 +35,22 @@ pub struct Options {
     pub config: Value,
 }
 
+impl Options {
+    /// With our plugin as it is in this checkout, behind it this program; `config` is laid over the
+    /// configuration.
+    pub fn with_our_plugin(model: String, program: &Path, config: &Value) -> Self {
+        let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../openclaw-plugin");
+        let entry = json!({config::id(&plugin): {"config": {"binary": program}}});
+        let mut settings = json!({"plugins": {"entries": entry}});
+        config::lay_over(&mut settings, config);
+        Self {
+            plugins: vec![plugin],
+            model,
+            config: settings,
+        }
+    }
+}
+
 /// A gateway, ended with all its processes when this is dropped.
 pub struct Gateway {
     port: u16,

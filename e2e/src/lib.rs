@@ -14,5 +14,6 @@ pub mod postgres;
 pub mod procs;
 pub mod scripted_agent;
 pub mod scripted_model;
+pub mod small_disk;
 pub mod tls;
 pub mod world;

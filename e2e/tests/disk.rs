@@ -8,35 +8,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use threadline_e2e::world::World;
-
-/// A small file system of its own at a folder; only root can make one.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn at(folder: PathBuf) -> Option<Self> {
-        fs::create_dir_all(&folder).unwrap();
-        let made = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"])
-            .arg(&folder)
-            .output()
-            .unwrap();
-        made.status.success().then_some(Self(folder))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Lazily: the server in it may still be ending.
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
+use threadline_e2e::{small_disk::SmallDisk, world::World};
 
 /// Takes all the room that is left.
 fn fill(path: &Path) -> PathBuf {
@@ -53,8 +30,7 @@ fn fill(path: &Path) -> PathBuf {
 #[tokio::test]
 async fn a_full_disk_is_said_and_survived() {
     let mut world = World::new();
-    let Some(_disk) = SmallDisk::at(world.data()) else {
-        println!("skipped: only root can mount a small disk");
+    let Some(_disk) = SmallDisk::at(&world.data(), 3) else {
         return;
     };
     world.start().await;
@@ -95,8 +71,7 @@ async fn a_full_disk_is_said_and_survived() {
 #[tokio::test]
 async fn a_run_goes_on_when_a_disk_that_was_full_for_long_has_room() {
     let mut world = World::new();
-    let Some(_disk) = SmallDisk::at(world.path().to_owned()) else {
-        println!("skipped: only root can mount a small disk");
+    let Some(_disk) = SmallDisk::at(world.path(), 3) else {
         return;
     };
     world.set("THREADLINE_BUILTIN_DEMO_PAUSE_MS", "300");

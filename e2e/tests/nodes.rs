@@ -6,7 +6,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, time::Duration};
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -137,13 +137,7 @@ async fn runs_on_a_killed_node_wait_for_it_on_postgres() {
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_on_a_gateway_wait_for_their_node_on_postgres() {
     let model = Model::start().await;
-    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../openclaw-plugin");
-    let entry = json!({"openclaw-multi-session-plugins": {"config": {"binary": world::binary()}}});
-    let options = Options {
-        plugins: vec![plugin],
-        model: model.v1(),
-        config: json!({"plugins": {"entries": entry}}),
-    };
+    let options = Options::with_our_plugin(model.v1(), &world::binary(), &json!({}));
     let Some(gateway) = Gateway::start(&options).await else {
         return;
     };

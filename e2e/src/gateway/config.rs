@@ -93,7 +93,7 @@ pub(super) fn text(work: &Path, port: u16, token: &str, options: &Options) -> St
 }
 
 /// A plugin's id is in its manifest.
-fn id(folder: &Path) -> String {
+pub(super) fn id(folder: &Path) -> String {
     let file = folder.join("openclaw.plugin.json");
     let text = std::fs::read_to_string(&file);
     let text = text.unwrap_or_else(|e| panic!("{}: {e}", file.display()));
@@ -101,7 +101,8 @@ fn id(folder: &Path) -> String {
     manifest["id"].as_str().expect("an id").to_owned()
 }
 
-fn lay_over(base: &mut Value, over: &Value) {
+/// Puts one over another, object by object.
+pub(super) fn lay_over(base: &mut Value, over: &Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
             for (name, value) in over {

@@ -1,7 +1,7 @@
 //! Twenty runs on everything at once (a scripted agent, the real ones, a real gateway), and the bridge is
 //! killed in the middle of them.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -45,14 +45,7 @@ fn said(n: usize, words: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_runs_on_agents_and_a_gateway_survive_the_bridge() {
     let model = Model::start().await;
-    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../openclaw-plugin");
-    let config = json!({"binary": world::binary()});
-    let entry = json!({"openclaw-multi-session-plugins": {"config": config}});
-    let options = Options {
-        plugins: vec![plugin],
-        model: model.v1(),
-        config: json!({"plugins": {"entries": entry}}),
-    };
+    let options = Options::with_our_plugin(model.v1(), &world::binary(), &json!({}));
     let Some(gateway) = Gateway::start(&options).await else {
         return;
     };

@@ -1,9 +1,6 @@
 //! A gateway, a model and a bridge, and what one does with them.
 
-use std::{
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use threadline_e2e::{
@@ -51,15 +48,7 @@ impl Bench {
     /// The same, with variables for the bridge.
     pub(crate) async fn start_with(config: Value, variables: &[(&str, &str)]) -> Option<Self> {
         let model = Model::start().await;
-        let mut settings = json!({"plugins": {"entries": {"openclaw-multi-session-plugins": {"config": {
-            "binary": world::binary(),
-        }}}}});
-        merge(&mut settings, config);
-        let options = Options {
-            plugins: vec![plugin()],
-            model: model.v1(),
-            config: settings,
-        };
+        let options = Options::with_our_plugin(model.v1(), &world::binary(), &config);
         let gateway = Gateway::start(&options).await?;
         let world = bridge(&gateway, variables).await;
         Some(Self {
@@ -194,21 +183,5 @@ pub(crate) fn completed(text: &str, files: &[&str]) -> Outcome {
         code: None,
         text: Some(text.into()),
         files: files.iter().map(|f| (*f).to_owned()).collect(),
-    }
-}
-
-fn plugin() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../openclaw-plugin")
-}
-
-fn merge(into: &mut Value, from: Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (_, Value::Null) => {}
-        (into, from) => *into = from,
     }
 }
