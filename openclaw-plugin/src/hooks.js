@@ -14,12 +14,13 @@ import { object, text } from "./read.js";
 export async function hear(parts, event) {
   const ended = parts.watch.hear(event);
   if (!ended?.sessionKey) return;
+  const { written, failed } = parts.watch.evidence(ended);
   await parts.sessions.note(ended.sessionKey, {
     ...recordOf(ended.runId, ended.verdict),
     boot: parts.boot,
     overlapped: ended.overlapped,
-    writtenFiles: [...ended.written, ...ended.touched],
-    ...(ended.failed.size ? { failedFiles: [...ended.failed] } : {}),
+    writtenFiles: written,
+    ...(failed.length ? { failedFiles: failed } : {}),
   });
 }
 

@@ -204,7 +204,7 @@ function testimony(parts, sessionKey, runId) {
   const live = heard?.sessionKey === sessionKey ? heard : undefined;
   const time = (/** @type {string | undefined} */ at) => (at ? Date.parse(at) || undefined : undefined);
   const first = live
-    ? { since: live.verdict.status === "prepared" ? undefined : live.startedAt, until: live.verdict.endedAt, overlapped: live.overlapped, written: [...live.written, ...live.touched], failed: [...live.failed] }
+    ? { since: live.verdict.status === "prepared" ? undefined : live.startedAt, until: live.verdict.endedAt, overlapped: live.overlapped, ...parts.watch.evidence(live) }
     : { since: time(record?.startedAt), until: time(record?.completedAt), overlapped: record?.overlapped, written: texts(record?.writtenFiles), failed: texts(record?.failedFiles) };
   if (!record?.resumedAs || record.resumedAs === runId) return first;
   // A run that a restart broke off: nobody watched it all the time, so nobody can say it was alone.

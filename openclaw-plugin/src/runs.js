@@ -37,7 +37,7 @@ const CONFIRMING = ["lifecycle", "agent_wait", "native_task", "history", "gatewa
  * @property {string} [resumes] the run that this one goes on with
  * @property {boolean} [overlapped] whether another session's run was under way at the same time
  * @property {string[]} [writtenFiles] what the run's own tool calls named and wrote
- * @property {string[]} [failedFiles] what they named and did not write
+ * @property {string[]} [failedFiles] what they named and did not write, or another run wrote over
  * @property {boolean} [provisional] an attempt ended, and perhaps the run
  */
 

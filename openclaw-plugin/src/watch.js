@@ -5,6 +5,7 @@ import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 
 import { placesIn } from "./command.js";
+import { isAnothers, LAG_MS } from "./deeds.js";
 import { ended } from "./judge.js";
 import { normalKey } from "./keys.js";
 import { isTerminal, withoutSecrets } from "./runs.js";
@@ -21,8 +22,6 @@ const MOST_NAMES = 512;
 const RUNS_COMMANDS = /^(exec|bash|shell)$/i;
 const MAX_COMMAND = 64 * 1024;
 const MOST_CALLS = 256;
-/** The clock that stamps files is a little behind. */
-const LAG_MS = 10;
 
 /**
  * @typedef {object} Live
@@ -31,8 +30,7 @@ const LAG_MS = 10;
  * @property {import("./judge.js").Verdict} verdict
  * @property {number} startedAt
  * @property {boolean} overlapped
- * @property {Set<string>} written what its tools wrote, as they name it
- * @property {Set<string>} touched what its commands name and changed: less than the word of a tool that writes
+ * @property {Map<string, import("./deeds.js").Deed>} deeds what it wrote last at each place
  * @property {Set<string>} failed what its tools were to write and did not
  * @property {Map<string, Call>} calls those without a result
  * @property {boolean} whole nothing of it was missed
@@ -78,7 +76,7 @@ export class Watch {
   isWhole(runId, sessionKey) {
     const live = this.#runs.get(runId);
     const over = live?.sessionKey === sessionKey && isTerminal(live.verdict.status);
-    return over && live.whole && [live.written, live.touched, live.failed].every((names) => names.size < MOST_NAMES);
+    return over && live.whole && live.deeds.size < MOST_NAMES && live.failed.size < MOST_NAMES;
   }
 
   /** The gateway loads the plugin anew, and tells nobody what happens meanwhile. */
@@ -209,35 +207,66 @@ export class Watch {
     } else if (data.isError === true) {
       for (const path of call.names) add(live.failed, path);
     } else {
-      for (const path of [...call.names, ...inResult(details, 3)]) this.#wrote(live, path);
+      const deed = { from: call.at, until: event.ts ?? Date.now(), sure: true };
+      for (const name of [...call.names, ...inResult(details, 3)]) note(live, resolve(this.#workspace(live), name), { ...deed, name });
     }
     live.calls.delete(id);
   }
 
   /**
-   * @param {Live} live
-   * @param {string} path
-   */
-  #wrote(live, path) {
-    add(live.written, path);
-    const place = resolve(this.#workspace(live), path);
-    for (const other of this.#others(live)) other.touched.delete(place);
-  }
-
-  /**
-   * Files that a command names and that changed while it ran, unless a tool of another run wrote them.
+   * Files that a command names and that changed while it ran.
    * @param {Live} live
    * @param {Call} call
    */
   #ran(live, { at, command, folder }) {
     if (!command || !folder) return;
     for (const place of placesIn(command, folder)) {
-      const changed = changedAt(place);
-      if (changed === undefined || changed < at - LAG_MS) continue;
-      const beside = this.#others(live).filter(({ verdict }) => !isTerminal(verdict.status) || (verdict.endedAt ?? at) >= at);
-      const theirs = beside.some((other) => [...other.written].some((path) => resolve(this.#workspace(other), path) === place));
-      if (!theirs) add(live.touched, place);
+      const { changed, written } = timesOf(place) ?? {};
+      if (changed === undefined || written === undefined || changed < at - LAG_MS) continue;
+      const before = live.deeds.get(place);
+      // It was there already as the run's own tool wrote it.
+      if (before?.sure && written <= before.until + LAG_MS) continue;
+      note(live, place, { name: place, from: at, until: Date.now(), sure: false });
     }
+  }
+
+  /**
+   * What speaks for files being a run's, and what speaks against it: its tools did not write them, or
+   * another run was at them later.
+   * @param {Live} live
+   * @returns {{ written: string[], failed: string[] }}
+   */
+  evidence(live) {
+    /** @type {string[]} */
+    const written = [];
+    const failed = [...live.failed];
+    const others = live.overlapped ? this.#others(live) : [];
+    for (const [place, deed] of live.deeds) {
+      const at = timesOf(place)?.written;
+      const lost = at !== undefined && isAnothers(at, deed, others.flatMap((other) => this.#deedsAt(other, place)));
+      (lost ? failed : written).push(deed.name);
+    }
+    return { written, failed };
+  }
+
+  /**
+   * What a run did at a place, or may be doing now.
+   * @param {Live} live
+   * @param {string} place
+   */
+  #deedsAt(live, place) {
+    const done = live.deeds.get(place);
+    const open = [...live.calls.values()].filter((call) => this.#placesOf(live, call).includes(place));
+    return [...(done ? [done] : []), ...open.map(({ at, command }) => ({ from: at, until: Infinity, sure: command === undefined }))];
+  }
+
+  /**
+   * @param {Live} live
+   * @param {Call} call
+   */
+  #placesOf(live, { names, command, folder, workdir }) {
+    const workspace = this.#workspace(live);
+    return command === undefined ? names.map((name) => resolve(workspace, name)) : placesIn(command, folder ?? resolve(workspace, workdir ?? ""));
   }
 
   /** @param {Live} live */
@@ -260,7 +289,16 @@ export class Watch {
  * @returns {Live}
  */
 function begun(runId, sessionKey, startedAt) {
-  return { runId, sessionKey, startedAt, verdict: { status: "running", source: "lifecycle", startedAt }, overlapped: false, written: new Set(), touched: new Set(), failed: new Set(), calls: new Map(), whole: true };
+  return { runId, sessionKey, startedAt, verdict: { status: "running", source: "lifecycle", startedAt }, overlapped: false, deeds: new Map(), failed: new Set(), calls: new Map(), whole: true };
+}
+
+/**
+ * @param {Live} live
+ * @param {string} place
+ * @param {import("./deeds.js").Deed} deed
+ */
+function note({ deeds }, place, deed) {
+  if (deeds.size < MOST_NAMES || deeds.has(place)) deeds.set(place, deed);
 }
 
 /**
@@ -272,14 +310,14 @@ function add(names, path) {
 }
 
 /**
- * When a file was written, or its rights changed.
+ * When a file was last written to, and when it, its name or its rights changed.
  * @param {string} path
- * @returns {number | undefined} nothing for what is no file
+ * @returns {{ written: number, changed: number } | undefined} nothing for what is no file
  */
-function changedAt(path) {
+function timesOf(path) {
   try {
     const stat = lstatSync(path, { throwIfNoEntry: false });
-    return stat?.isFile() ? stat.ctimeMs : undefined;
+    return stat?.isFile() ? { written: stat.mtimeMs, changed: stat.ctimeMs } : undefined;
   } catch {
     // A word that is no path, or a folder that may not be read.
     return undefined;

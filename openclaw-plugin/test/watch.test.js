@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { test } from "node:test";
 
 import { Watch } from "../src/watch.js";
@@ -80,6 +80,15 @@ function call(watch, runId, name, args, result = {}) {
 }
 let calls = 0;
 
+/**
+ * @param {Watch} watch
+ * @param {string} runId
+ */
+function written(watch, runId) {
+  const live = watch.run(runId);
+  return live ? watch.evidence(live).written : [];
+}
+
 test("which files a run's tools name", () => {
   const watch = new Watch();
   hear(watch, "a", { phase: "start" });
@@ -87,7 +96,7 @@ test("which files a run's tools name", () => {
   call(watch, "a", "read", { path: "secret.txt" });
   call(watch, "a", "apply_patch", { input: "*** Begin Patch\n*** Add File: src/new.js\n+x\n*** End Patch" });
   call(watch, "a", "image_generate", {}, { result: { details: { media: ["/state/media/x.png"], note: "no path" } } });
-  assert.deepEqual([...(watch.run("a")?.written ?? [])], ["reports/a.md", "src/new.js", "/state/media/x.png"]);
+  assert.deepEqual(written(watch, "a"), ["reports/a.md", "src/new.js", "/state/media/x.png"]);
   hear(watch, "z", { phase: "start", name: "write", args: { path: "c.md" } }, "tool");
   assert.equal(watch.run("z"), undefined);
 });
@@ -98,41 +107,91 @@ test("a call that failed, or has no result, is no evidence", () => {
   call(watch, "a", "edit", { path: "theirs.txt" }, { isError: true });
   hear(watch, "a", { phase: "start", name: "write", toolCallId: "open", args: { path: "open.txt" } }, "tool");
   const ended = hear(watch, "a", { phase: "end" });
-  assert.deepEqual([[...(ended?.written ?? [])], [...(ended?.failed ?? [])]], [[], ["theirs.txt"]]);
+  assert.deepEqual(ended && watch.evidence(ended), { written: [], failed: ["theirs.txt"] });
 });
 
-test("a file that a command names and that changed meanwhile", () => {
+/** A folder that runs share, and a clock that has gone on since. */
+function shared() {
   const folder = mkdtempSync(join(tmpdir(), "watch-"));
-  const file = (/** @type {string} */ name) => join(folder, name);
   const watch = new Watch(() => folder);
-  const touched = (/** @type {string} */ runId) => [...(watch.run(runId)?.touched ?? [])];
-  const shell = (/** @type {string} */ runId, /** @type {string} */ command, /** @type {() => void} */ run, /** @type {Record<string, unknown>} */ details = {}) => {
-    const data = { name: "exec", toolCallId: command, args: { command } };
+  const file = (/** @type {string} */ name) => join(folder, name);
+  const put = (/** @type {string} */ name) => () => writeFileSync(resolve(folder, name), "x");
+  const begin = (/** @type {string[]} */ ...runIds) => runIds.forEach((runId) => hear(watch, runId, { phase: "start" }));
+  const tool = (/** @type {string} */ runId, /** @type {string} */ name, /** @type {Record<string, unknown>} */ args, /** @type {() => void} */ work, /** @type {Record<string, unknown>} */ result = {}) => {
+    const data = { name, toolCallId: `call-${++calls}`, args };
     hear(watch, runId, { ...data, phase: "start" }, "tool");
-    run();
-    hear(watch, runId, { ...data, phase: "result", result: { details: { status: "completed", cwd: folder, ...details } } }, "tool");
+    work();
+    hear(watch, runId, { ...data, phase: "result", ...result }, "tool");
   };
-  writeFileSync(file("old.txt"), "x");
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30);
-  hear(watch, "a", { phase: "start" });
-  shell("a", `cat old.txt missing.txt >absolute.md; echo x > 'with space.md'; ls ${folder}`, () => ["absolute.md", "with space.md", "silent.md"].forEach((name) => writeFileSync(file(name), "x")));
-  assert.deepEqual(touched("a").sort(), [file("absolute.md"), file("with space.md")]);
+  const write = (/** @type {string} */ runId, /** @type {string} */ path, /** @type {() => void} */ work = put(path)) => tool(runId, "write", { path }, work);
+  const shell = (/** @type {string} */ runId, /** @type {string} */ command, /** @type {() => void} */ work, details = {}) =>
+    tool(runId, "exec", { command }, work, { result: { details: { status: "completed", cwd: folder, ...details } } });
+  return { watch, file, put, begin, write, shell };
+}
 
-  hear(watch, "b", { phase: "start" });
-  call(watch, "b", "write", { path: "absolute.md" });
-  assert.deepEqual(touched("a"), [file("with space.md")], "a tool's word is more");
-  shell("a", "cat absolute.md", () => writeFileSync(file("absolute.md"), "of b"));
-  assert.deepEqual(touched("a"), [file("with space.md")]);
+/** Longer than the clock that stamps files is behind. */
+const pause = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30);
 
+test("a file that a command names and that changed meanwhile", () => {
+  const { watch, file, put, begin, write, shell } = shared();
+  put("old.txt")();
+  pause();
+  begin("a");
+  shell("a", "cat old.txt missing.txt >absolute.md; echo x > 'with space.md'; ls .", () => ["absolute.md", "with space.md", "silent.md"].forEach((name) => put(name)()));
+  assert.deepEqual(written(watch, "a").sort(), [file("absolute.md"), file("with space.md")]);
+
+  begin("b");
   shell("b", "make later.md &", () => {}, { status: "running" });
-  writeFileSync(file("later.md"), "x");
+  put("later.md")();
   hear(watch, "b", { phase: "end" });
-  assert.deepEqual(touched("b"), [file("later.md")]);
+  assert.deepEqual(written(watch, "b"), [file("later.md")]);
+  write("a", "mine.md");
+  shell("a", "cat mine.md", () => {});
+  assert.deepEqual(written(watch, "a").filter((name) => name.endsWith("mine.md")), ["mine.md"], "a look is no deed");
+});
 
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30);
-  hear(watch, "c", { phase: "start" });
-  shell("c", "sort -o absolute.md absolute.md", () => writeFileSync(file("absolute.md"), "sorted"));
-  assert.deepEqual(touched("c"), [file("absolute.md")], "who wrote it first is gone");
+test("a file that two runs wrote is the last one's", () => {
+  const { watch, file, put, begin, write, shell } = shared();
+  begin("a", "b");
+  const same = file("same.md");
+  const whose = () => ({ a: written(watch, "a"), b: written(watch, "b") });
+  write("a", "same.md");
+  assert.deepEqual(whose(), { a: ["same.md"], b: [] });
+  pause();
+  write("b", same);
+  assert.deepEqual(whose(), { a: [], b: [same] });
+  pause();
+  shell("a", "echo x > same.md", put("same.md"));
+  assert.deepEqual(whose(), { a: [same], b: [] });
+  pause();
+  shell("b", "cat same.md", () => {});
+  assert.deepEqual(whose(), { a: [same], b: [] }, "a look is no deed");
+  const a = watch.run("a");
+  const b = watch.run("b");
+  assert.deepEqual([a && watch.evidence(a).failed, b && watch.evidence(b).failed], [[], [same]]);
+});
+
+test("of two runs that were at a file at once, a tool's word is more than a command's, and of two alike nobody knows", () => {
+  const { watch, put, begin, write, shell } = shared();
+  begin("a", "b");
+  const whose = (/** @type {string} */ name) => ["a", "b"].filter((runId) => written(watch, runId).some((path) => path.endsWith(name)));
+  shell("a", "sort -o one.md one.md", () => write("b", "one.md"));
+  assert.deepEqual(whose("one.md"), ["b"]);
+  write("a", "two.md", () => shell("b", "wc two.md", put("two.md")));
+  assert.deepEqual(whose("two.md"), ["a"]);
+  shell("a", "touch three.md", () => shell("b", "touch three.md", put("three.md")));
+  assert.deepEqual(whose("three.md"), []);
+  write("a", "four.md", () => write("b", "four.md"));
+  assert.deepEqual(whose("four.md"), []);
+  // One that has not come back yet may have written it already.
+  shell("a", "touch five.md", put("five.md"));
+  pause();
+  shell("b", "make five.md &", put("five.md"), { status: "running" });
+  assert.deepEqual(whose("five.md"), []);
+  write("a", "six.md");
+  pause();
+  put("six.md")();
+  assert.deepEqual(whose("six.md"), ["a"], "nobody else names it");
 });
 
 test("old runs are forgotten, those under way never", () => {

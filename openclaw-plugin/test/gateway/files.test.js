@@ -1,7 +1,7 @@
 // Where a run may leave files, and whose they are, on a real gateway.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
@@ -72,6 +72,26 @@ test("two runs at once: what is named is its run's, what is not is nobody's", { 
   }
   assert.deepEqual(names(await one.get(first.runId)), [`reports/${one.tag}.md`]);
   assert.deepEqual(names(await other.get(second.runId)), [`reports/${other.tag}.md`]);
+});
+
+test("two runs that write the same file: it is the last one's", { skip, timeout: 90_000 }, async () => {
+  for (const how of ["write", "shell"]) {
+    const [first, last] = [new Thread(client, { dirs: ["reports"] }), new Thread(client, { dirs: ["reports"] })];
+    const path = `reports/${first.tag}.md`;
+    const { runId } = await first.prepare();
+    await first.send(runId, `[[write ${path} = of the first]][[sleep 4000]][[say done]]`);
+    const { remoteWorkingDirectory, runId: later } = await last.prepare();
+    const file = join(remoteWorkingDirectory, path);
+    while (!existsSync(file)) await pause(50);
+    await last.send(later, `${how === "write" ? `[[write ${path} = of the last]]` : `[[shell echo of the last > ${path}]]`}[[sleep 6000]][[say done]]`);
+    await client.end(runId);
+    assert.match(readFileSync(file, "utf8"), /of the last/);
+    const collected = await first.collect(runId, { writtenFiles: [path] });
+    assert.deepEqual([collected.copiedFiles, collected.omitted.byReason], [[], { ambiguous_owner: 1 }], how);
+    assert.deepEqual(names(await first.get(runId)), [], how);
+    await client.end(later);
+    assert.deepEqual(names(await last.get(later)), [path], how);
+  }
 });
 
 test("a call that failed is no evidence: the file is the one's who wrote it", { skip, timeout: 90_000 }, async () => {
