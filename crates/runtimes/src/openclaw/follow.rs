@@ -196,7 +196,6 @@ impl Follower {
                 Ruling::Renamed(name) => {
                     tracing::info!(run.id = %self.note.run, "The gateway took run {} up as {name}", self.note.run);
                     self.note.name = name;
-                    self.note.boot = conn.boot().to_owned();
                     self.turns.gateway.listen(&self.note.name, &self.ear);
                     self.write().await?;
                 }

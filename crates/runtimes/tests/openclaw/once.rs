@@ -188,6 +188,48 @@ async fn a_turn_that_is_taken_up_under_another_name_is_followed() {
     assert_eq!(gateway.look(|g| g.asked("agent").len()), 1);
 }
 
+/// Killed again when it had just taken the turn up: what it says of the second name is as old as that
+/// of the first.
+#[tokio::test]
+async fn a_turn_that_is_taken_up_twice_is_followed() {
+    let took_up = |name: &str| {
+        json!({"role": "user", "idempotencyKey": format!("{name}:user"),
+               "provenance": {"sourceTool": "main_session_restart_recovery"}})
+    };
+    let gateway = Scripted::start(move |method, params, gateway| match method {
+        "agent.wait" if gateway.boot == "boot-1" => {
+            gateway.boot = "boot-3".into();
+            gateway.uptime_ms = 3_000;
+            Do::Drop
+        }
+        "agent.wait" if params["runId"] == "again" && params["timeoutMs"] != 0 => {
+            Do::Ok(json!({"status": "ok", "endedAt": 4, "terminalReply": {"text": "survived"}}))
+        }
+        "tasks.list" => {
+            let over = |run: &str| json!({"runId": run, "status": "cancelled", "error": "Task execution process exited before restart."});
+            Do::Ok(json!({"tasks": [over("turn-1"), over("resumed")]}))
+        }
+        "chat.history" => {
+            let asked = json!({"role": "user", "idempotencyKey": "turn-1:user"});
+            match gateway.times("chat.history") < 4 {
+                true => Do::Ok(json!({"messages": [asked, took_up("resumed")]})),
+                false => Do::Ok(json!({
+                    "messages": [asked, took_up("resumed"), took_up("again")],
+                    "inFlightRun": {"runId": "again"},
+                })),
+            }
+        }
+        _ => usual(method, params, gateway),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    begin(&runtime, "turn-1").await.unwrap();
+    let signals = end(&runtime, "turn-1").await;
+    assert_eq!(signals.last(), Some(&Signal::End(completed("survived"))));
+    assert_eq!(gateway.look(|g| g.asked("agent").len()), 1);
+}
+
 #[tokio::test]
 async fn a_turn_that_the_gateway_refuses_never_began() {
     let gateway = Scripted::start(|method, params, gateway| match method {
