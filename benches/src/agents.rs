@@ -36,6 +36,9 @@ async fn one(program: &Path, agent: Agent) -> anyhow::Result<()> {
     let path = agent.settle(&home, &bin, &model.url).context("installed")?;
     let mut command = Command::new(path);
     command.args(agent.command().iter().skip(1));
+    // What the world's agent has, and no more: an agent can be slower for want of a variable.
+    command.env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.envs(agent.variables(&model.url));
     let work = alone.path().join("work");
     std::fs::create_dir_all(&work)?;
