@@ -34,6 +34,8 @@ use crate::{
     programs,
     screen::words,
 };
+/// How many lines of what the gateway's command said when it refused are shown.
+const MOST_LINES: usize = 12;
 
 /// The plugin's name in the gateway.
 const PLUGIN: &str = "openclaw-multi-session-plugins";
@@ -131,6 +133,15 @@ pub(super) async fn put(context: &Context, openclaw: &str) -> Result<Put, Fault>
     }
     let settings = Settings::here();
     let loaded = link(&command.to_string_lossy(), &folder).await?;
+    if let Some(now) = Settings::here().filter(|now| !now.has_plugin_on()) {
+        let file = now.file().display();
+        return Err(unwilling(
+            openclaw,
+            &format!(
+                "says that all went well, but {file} does not switch the plugin on. Name OpenClaw's own command with --openclaw"
+            ),
+        ));
+    }
     Ok(Put {
         folder,
         program,
@@ -316,17 +327,30 @@ async fn ask(openclaw: &str, arguments: &[&OsStr]) -> Result<String, Fault> {
     if output.status.success() {
         return Ok(said.into_owned());
     }
+    let words = words_of(&said);
     Err(unwilling(
         openclaw,
-        &format!("refused: {}", last_words(&said)),
+        &match words.as_str() {
+            "" => format!("refused without a word ({})", output.status),
+            words => format!("refused: {words}"),
+        },
     ))
 }
 
-/// The end of what a program said: there it tells what went wrong.
-fn last_words(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().map(str::trim).collect();
-    let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(3)..].join(" ")
+/// What a program said, in one line: what went wrong can stand first or last.
+fn words_of(said: &str) -> String {
+    let lines = said.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let skipped = lines.len().saturating_sub(MOST_LINES);
+    let half = MOST_LINES / 2;
+    let told = match skipped {
+        0 => lines.join(" | "),
+        _ => {
+            let (first, last) = (&lines[..half], &lines[half + skipped..]);
+            format!("{} | … | {}", first.join(" | "), last.join(" | "))
+        }
+    };
+    told.trim_end_matches('.').to_owned()
 }
 
 fn absent(openclaw: &str) -> Fault {

@@ -92,6 +92,12 @@ impl Settings {
         all
     }
 
+    /// Whether the plugin is switched on, as far as can be read.
+    pub(super) fn has_plugin_on(&self) -> bool {
+        self.set.is_none()
+            || self.at(&["plugins", "entries", PLUGIN, "enabled"]) == Some(&json!(true))
+    }
+
     /// Where they lie.
     pub(in crate::commands) fn file(&self) -> &Path {
         &self.file

@@ -79,8 +79,42 @@ async fn what_it_says_last_is_told() {
     assert_eq!(fault.code, Code::ProviderUnavailable);
     assert_eq!(
         fault.message,
-        format!("`{openclaw}` refused: starting Config is read-only.")
+        format!("`{openclaw}` refused: starting | Config is read-only.")
     );
+    let silent = command(data.path(), "exit 1");
+    let fault = link(&silent, Path::new("/f")).await.unwrap_err();
+    assert_eq!(
+        fault.message,
+        format!("`{silent}` refused without a word (exit status: 1).")
+    );
+}
+
+#[test]
+fn of_many_words_the_first_and_the_last_are_told() {
+    let said: String = (1..=20).map(|n| format!(" line {n}.\n\n")).collect();
+    assert_eq!(
+        words_of(&said),
+        "line 1. | line 2. | line 3. | line 4. | line 5. | line 6. | … | line 15. | line 16. | line 17. | line 18. | line 19. | line 20"
+    );
+    assert_eq!(words_of("one.\ntwo.\n"), "one. | two");
+}
+
+#[test]
+fn a_gateway_has_the_plugin_when_its_settings_say_so() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("openclaw.json");
+    let on = json!({"plugins": {"entries": {PLUGIN: {"enabled": true}}}});
+    let off = json!({"plugins": {"entries": {PLUGIN: {"enabled": false}}}});
+    for (text, has) in [
+        (on.to_string(), true),
+        (off.to_string(), false),
+        ("{}".to_owned(), false),
+        ("{ // in words of its own\n}".to_owned(), true),
+    ] {
+        fs::write(&file, &text).unwrap();
+        let settings = Settings::find(|_| Some(file.clone())).unwrap();
+        assert_eq!(settings.has_plugin_on(), has, "{text}");
+    }
 }
 
 #[tokio::test]
