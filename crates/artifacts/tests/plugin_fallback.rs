@@ -378,3 +378,26 @@ fn a_run_that_took_its_notes_away_is_judged_by_times() {
     let result = host.export(turn(expected)).unwrap();
     assert_eq!(paths(&result), ["reports/old.sh"]);
 }
+
+#[test]
+fn an_old_link_is_not_told_of_each_run_that_comes_after() {
+    let host = Host::new();
+    put(&host.ws(), "reports/old.md", "old");
+    symlink("old.md", host.ws().join("reports/link.md")).unwrap();
+    moment();
+    host.prepare(run_params("turn-1")).unwrap();
+    let result = host.export(expected(json!({}))).unwrap();
+    assert_eq!(
+        omitted(&result),
+        [("reports/old.md", "changed_outside_run")]
+    );
+    symlink("old.md", host.ws().join("reports/new-link.md")).unwrap();
+    let result = host.export(expected(json!({}))).unwrap();
+    assert_eq!(
+        omitted(&result),
+        [
+            ("reports/new-link.md", "symlink"),
+            ("reports/old.md", "changed_outside_run"),
+        ]
+    );
+}

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_contract::{ArtifactPath, OmitReason};
-use threadline_files::{FileKind, Reason, Root, Stamp, walk::Found};
+use threadline_files::{
+    FileKind, Reason, Root, Stamp,
+    walk::{Found, Problem},
+};
 
 use super::{
     Gathered, Outputs, SNAPSHOT,
@@ -166,8 +169,8 @@ impl<'a> Planner<'a, '_> {
                     // What did not change is not this run's, and its name is nobody's business.
                 }
                 Seen::Other(found) => {
-                    named.remove(found.path());
-                    self.other(found, &shown);
+                    let is_named = named.remove(found.path());
+                    self.other(&root.root, found, is_named, &shown);
                 }
             });
             if !whole {
@@ -230,7 +233,10 @@ impl<'a> Planner<'a, '_> {
                     self.take(&places.workspace, full.clone(), to, full, stamp, is_named);
                 }
             }
-            Seen::Other(found) if fallback => self.other(found, &shown),
+            Seen::Other(found) if fallback => {
+                let is_named = named.contains(&shown(found.path()));
+                self.other(&folder, found, is_named, &shown);
+            }
             Seen::Other(_) => {}
         });
         if !whole {
@@ -295,9 +301,24 @@ impl<'a> Planner<'a, '_> {
         }
     }
 
-    fn other(&mut self, found: Found, shown: &impl Fn(&str) -> String) {
+    fn other(
+        &mut self,
+        folder: &Root,
+        found: Found,
+        is_named: bool,
+        shown: &impl Fn(&str) -> String,
+    ) {
+        // As with files: what did not change is not this run's.
+        let is_old = |path: &str| {
+            let stat = folder.stat(path);
+            !is_named && stat.is_ok_and(|stat| !self.window.holds(&stat.stamp))
+        };
         match found {
             Found::File { .. } => {}
+            Found::Problem {
+                path,
+                problem: Problem::Symlink | Problem::Special,
+            } if is_old(&path) => {}
             Found::NotEntered { path } => self.omit(shown(&path), OmitReason::Skipped),
             Found::Problem { path, problem } => self.omit(shown(&path), of_problem(problem)),
         }
