@@ -144,8 +144,7 @@ impl Workspace {
                 other: Other::StaysIfNewer,
             })
             .collect();
-        let copier = Copier::new(&scope_dir, &notes, options.max_file_bytes)?;
-        let outcomes = copier.copy_all(&items)?;
+        let outcomes = Copier::copy_all(&scope_dir, &notes, options.max_file_bytes, &items)?;
         for (item, outcome) in items.into_iter().zip(outcomes) {
             collected.add(item.from, item.to, outcome);
         }

@@ -64,7 +64,6 @@ pub(crate) enum Other {
 /// Puts files into a scope. Only one at a time works on a scope: the caller holds its lock.
 pub(crate) struct Copier<'a> {
     scope: &'a Root,
-    notes: &'a Root,
     staging: Root,
     max_file_bytes: u64,
 }
@@ -76,30 +75,29 @@ enum Staging {
 }
 
 impl<'a> Copier<'a> {
-    /// Begins with an empty staging folder: what a killed copier left in it is of no use to
-    /// anybody.
-    pub(crate) fn new(
+    /// Copies everything. Storage that fails (a full disk) ends it: the whole collection can be
+    /// repeated. A source that fails costs only itself.
+    pub(crate) fn copy_all(
         scope: &'a Root,
         notes: &'a Root,
         max_file_bytes: u64,
-    ) -> Result<Self, Error> {
+        items: &[Item<'_>],
+    ) -> Result<Vec<Outcome>, Error> {
+        // What a killed copier left is of no use to anybody.
         match notes.remove_dir_all(STAGING) {
             Ok(()) => {}
             Err(e) if e.reason() == Reason::NotFound => {}
             Err(e) if e.reason() == Reason::Symlink => notes.remove_file(STAGING)?,
             Err(e) => return Err(e.into()),
         }
-        Ok(Self {
+        if items.is_empty() {
+            return Ok(Vec::new());
+        }
+        let this = Self {
             scope,
-            notes,
             staging: notes.create_dir_all(STAGING, Access::Private)?,
             max_file_bytes,
-        })
-    }
-
-    /// Copies everything. Storage that fails (a full disk) ends it: the whole collection can be
-    /// repeated. A source that fails costs only itself.
-    pub(crate) fn copy_all(self, items: &[Item<'_>]) -> Result<Vec<Outcome>, Error> {
+        };
         let durability = if items.len() <= FEW {
             Durability::Now
         } else {
@@ -109,23 +107,23 @@ impl<'a> Copier<'a> {
         for batch in items.chunks(BATCH) {
             let staged: Vec<Staging> = batch
                 .par_iter()
-                .map(|item| self.stage(item, durability))
+                .map(|item| this.stage(item, durability))
                 .collect::<Result<_, Error>>()?;
             // No name before its bytes: after a power loss a file is there whole or not at all.
             if durability == Durability::Later {
-                self.scope.sync()?;
+                scope.sync()?;
             }
             for (item, staging) in batch.iter().zip(staged) {
                 outcomes.push(match staging {
                     Staging::Done(outcome) => outcome,
-                    Staging::Ready(staged) => self.publish(&item.to, staged)?,
+                    Staging::Ready(staged) => this.publish(&item.to, staged)?,
                 });
             }
         }
         if durability == Durability::Later {
-            self.scope.sync()?;
+            scope.sync()?;
         }
-        self.notes.remove_dir_all(STAGING)?;
+        notes.remove_dir_all(STAGING)?;
         Ok(outcomes)
     }
 

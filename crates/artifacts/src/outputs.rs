@@ -208,7 +208,7 @@ impl Workspace {
                 (wanted.shown, item)
             })
             .unzip();
-        let outcomes = Copier::new(&scope_dir, &notes, MAX_FILE_BYTES)?.copy_all(&items)?;
+        let outcomes = Copier::copy_all(&scope_dir, &notes, MAX_FILE_BYTES, &items)?;
         for ((shown, item), outcome) in shown.into_iter().zip(items).zip(outcomes) {
             gathered.collected.add(shown, item.to, outcome);
         }

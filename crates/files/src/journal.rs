@@ -155,7 +155,9 @@ impl Journal {
         }
         // Whether just made, just cut, or left by a process that died before its sync: what is
         // replayed from here on is on disk, name included.
-        retried(|| fsync(&file)).map_err(failed)?;
+        if size > 0 {
+            retried(|| fsync(&file)).map_err(failed)?;
+        }
         Root::open(atomic::apart(&path)?.0)?.sync_names()?;
         Ok(Self {
             file,

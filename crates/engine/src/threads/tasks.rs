@@ -122,7 +122,11 @@ impl Engine {
         let total = self.0.store.artifact_count(&run.account, &run.id).await?;
         let seen = after + page.len() as u64;
         let expires = self.expiry();
-        let removed = self.hold(run, expires).await;
+        // Without files there are no links that a scope would have to outlive.
+        let removed = match total {
+            0 => None,
+            _ => self.hold(run, expires).await,
+        };
         let items = page
             .into_iter()
             .map(|artifact| self.item(&run.session_key, &run.id, artifact, expires))
