@@ -2,7 +2,7 @@
 //! waits for an answer. No I/O.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -34,6 +34,12 @@ pub(crate) enum Admission {
     /// It went there as this entry.
     Again(u64),
     Refused(Refusal),
+}
+
+/// The key of the answer to a request of the agent, by the request's entry. A bridge that uses it too learns from
+/// the journal which of its answers the host has given.
+pub fn reply_key(no: u64) -> String {
+    format!("reply:{no}")
 }
 
 #[derive(Debug)]
@@ -92,9 +98,14 @@ impl Ledger {
         self.theirs.count()
     }
 
-    /// Whether somebody waits for an answer.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.open_turns() + self.waiting() > 0
+    /// Requests of the agent that nobody will answer any more, because no turn is open: oldest first.
+    pub(crate) fn unattended(&self) -> Vec<Asked> {
+        if self.open_turns() > 0 {
+            return vec![];
+        }
+        let mut all: Vec<Asked> = self.theirs.ids.values().cloned().collect();
+        all.sort_by_key(|asked| asked.no);
+        all
     }
 
     /// An entry was written; gives its number.
@@ -113,9 +124,9 @@ impl Ledger {
 
     /// The entry of a frame of the agent was written.
     pub(crate) fn wrote_said(&mut self, kind: &Kind, size: u64) {
-        self.wrote(size);
+        let no = self.wrote(size);
         match kind {
-            Kind::Request { id, .. } => self.theirs.opened(id),
+            Kind::Request { id, method } => self.theirs.opened(no, id, method),
             Kind::Response { id } => self.ours.answered(id),
             Kind::Notification { .. } | Kind::Other => {}
         }
@@ -125,7 +136,7 @@ impl Ledger {
     pub(crate) fn wrote_sent(&mut self, key: &str, frame: &Frame, kind: &Kind, size: u64) -> u64 {
         let no = self.wrote(size);
         match kind {
-            Kind::Request { id, .. } => self.ours.opened(id),
+            Kind::Request { id, method } => self.ours.opened(no, id, method),
             Kind::Response { id } => _ = self.theirs.closed(id),
             Kind::Notification { .. } | Kind::Other => {}
         }
@@ -213,25 +224,40 @@ impl Ledger {
     }
 }
 
+/// A request that waits for its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Its entry.
+    pub(crate) no: u64,
+    pub(crate) id: Id,
+    pub(crate) method: String,
+}
+
 /// Requests that wait for their answers.
 #[derive(Debug, Default)]
 struct Open {
-    ids: HashSet<Id>,
+    ids: HashMap<Id, Asked>,
     /// So many that not all were noted. Since answers to those cannot be told from others, this
     /// stays.
     beyond: bool,
 }
 
 impl Open {
-    fn opened(&mut self, id: &Id) {
-        match self.ids.len() < OPEN_MOST {
-            true => _ = self.ids.insert(id.clone()),
-            false => self.beyond = true,
+    fn opened(&mut self, no: u64, id: &Id, method: &str) {
+        if self.ids.len() >= OPEN_MOST {
+            self.beyond = true;
+            return;
         }
+        let asked = Asked {
+            no,
+            id: id.clone(),
+            method: method.to_owned(),
+        };
+        self.ids.insert(id.clone(), asked);
     }
 
     fn closed(&mut self, id: &Id) -> bool {
-        self.ids.remove(id)
+        self.ids.remove(id).is_some()
     }
 
     /// By an agent, which may write the number that it was given in another way.
@@ -244,7 +270,7 @@ impl Open {
     }
 
     fn has(&self, id: &Id) -> bool {
-        self.beyond || self.ids.contains(id)
+        self.beyond || self.ids.contains_key(id)
     }
 
     fn count(&self) -> usize {

@@ -115,22 +115,27 @@ fn an_answer_reaches_who_waits_for_it_and_only_once() {
 }
 
 #[test]
-fn is_busy_while_anybody_waits() {
+fn what_is_asked_without_a_turn_has_nobody_to_answer_it() {
     let mut ledger = Ledger::new(LEAD);
-    assert!(!ledger.is_busy());
-    sent(
-        &mut ledger,
-        "p",
-        &frame(r#"{"id":1,"method":"session/prompt"}"#),
-        1,
-    );
-    assert_eq!((ledger.open_turns(), ledger.is_busy()), (1, true));
-    said(
-        &mut ledger,
-        r#"{"id":1,"result":{"stopReason":"end_turn"}}"#,
-        1,
-    );
-    assert_eq!((ledger.open_turns(), ledger.is_busy()), (0, false));
+    let prompt = frame(r#"{"id":1,"method":"session/prompt"}"#);
+    sent(&mut ledger, "p", &prompt, 1);
+    said(&mut ledger, r#"{"id":"b","method":"ask"}"#, 1);
+    said(&mut ledger, r#"{"id":7,"method":"read"}"#, 1);
+    assert_eq!((ledger.open_turns(), ledger.unattended()), (1, vec![]));
+    said(&mut ledger, r#"{"id":1,"result":{}}"#, 1);
+    let asked = |no, id, method: &str| Asked {
+        no,
+        id,
+        method: method.into(),
+    };
+    let both = [
+        asked(2, Id::Text("b".into()), "ask"),
+        asked(3, Id::Number("7".into()), "read"),
+    ];
+    assert_eq!((ledger.open_turns(), ledger.unattended()), (0, both.into()));
+    let answer = frame(r#"{"id":"b","result":{}}"#);
+    sent(&mut ledger, "a", &answer, 1);
+    assert_eq!(ledger.unattended().len(), 1);
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! output. A bridge that is killed, upgraded or slow is no concern of the agent's: its frames go into the
 //! host's journal, and the bridge reads them from there, from the entry after the last one that it has
 //! in its own keeping. What the frames mean is the bridge's business; the host knows requests
-//! from answers, and no more.
+//! from answers, and no more. While the bridge waits for nothing of the agent's, nobody will answer what the agent
+//! asks: the host does, with what it was given for that ([`Spec::unattended`]).
 //!
 //! The two sides:
 //!
@@ -44,6 +45,7 @@ pub use entry::{EndCause, Ended, Entry, Stray, StrayReason, What};
 pub use error::{HostError, StartCode};
 pub use frame::{Frame, Id, Kind, LONGEST_FRAME, NotAFrame};
 pub use host::main;
+pub use ledger::reply_key;
 pub use mend::mend;
 pub use place::State;
 pub use procs::ProcessId;

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Variables that every agent gets, as far as they are set: what a program needs to find its files, its
 /// language and its way to the network. An entry that ends in `*` stands for all that begin so.
@@ -44,6 +45,10 @@ pub struct Spec {
     pub env: BTreeMap<String, String>,
     /// How long a host stays that has no bridge and whose agent has nothing to do.
     pub idle: Duration,
+    /// What a request of the agent's is answered that is open while no turn is, by its method. Nobody would answer
+    /// it otherwise. Any other gets an error.
+    #[serde(default)]
+    pub unattended: BTreeMap<String, Value>,
     /// How many bytes the agent may be ahead of what was acknowledged.
     pub lead_bytes: u64,
     /// How many entries it may be ahead.
@@ -59,6 +64,7 @@ impl Spec {
             folder,
             env: BTreeMap::new(),
             idle: Duration::from_secs(15 * 60),
+            unattended: BTreeMap::new(),
             lead_bytes: 64 * 1024 * 1024,
             lead_entries: 65_536,
         }

@@ -185,6 +185,7 @@ impl Host {
                     if self.shared.idle_for() >= self.idle {
                         return EndCause::Idle;
                     }
+                    self.shared.answer_unattended();
                     self.shared.sync();
                 }
                 _ = asked.changed() => {

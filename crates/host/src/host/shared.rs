@@ -2,11 +2,12 @@
 
 use std::{
     cell::RefCell,
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     path::PathBuf,
     time::{Duration, Instant},
 };
 
+use serde_json::{Value, json};
 use threadline_files::{Durability, JournalError, complain};
 use tokio::sync::{Notify, watch};
 
@@ -15,7 +16,7 @@ use crate::{
     EndCause, Ended, Entry, Frame, Hello, HostError, Kind, Refusal, RefusalCode, Spec, Stray,
     StrayReason, VERSION, What,
     frame::meant,
-    ledger::{Admission, Lead, Ledger},
+    ledger::{Admission, Lead, Ledger, reply_key},
     lines::Line,
     place::{Place, now},
     segments::{Cursor, PIECE_BYTES, Segments},
@@ -25,6 +26,8 @@ use crate::{
 /// Frames that may wait for an agent which does not read.
 const OUTBOX_MOST: usize = 256;
 const OUTBOX_BYTES: usize = crate::LONGEST_FRAME;
+/// What an agent is told that asks for something while no turn is open: JSON-RPC's "internal error".
+const NOBODY_THERE: i64 = -32603;
 /// How long to wait before a journal that could not be written is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -33,6 +36,7 @@ pub(crate) struct Shared {
     pub(super) boot: String,
     pub(super) session: String,
     frames: PathBuf,
+    unattended: BTreeMap<String, Value>,
     /// The agent may be read from again.
     room: Notify,
     /// There is something for the agent.
@@ -86,6 +90,7 @@ impl Shared {
             boot,
             session: spec.session.clone(),
             frames: place.frames(),
+            unattended: spec.unattended.clone(),
             room: Notify::new(),
             outbox: Notify::new(),
             mute: Notify::new(),
@@ -124,7 +129,7 @@ impl Shared {
     /// How long nobody has needed this host.
     pub(super) fn idle_for(&self) -> Duration {
         let core = self.core.borrow();
-        match core.attached.is_some() || core.ledger.is_busy() {
+        match core.attached.is_some() || core.ledger.open_turns() > 0 {
             true => Duration::ZERO,
             false => core.touched.elapsed(),
         }
@@ -172,13 +177,31 @@ impl Shared {
         let (what, kind) = understood(line);
         loop {
             match self.write_said(what.clone(), kind.as_ref()) {
-                Ok(()) => return,
+                Ok(()) => return self.answer_unattended(),
                 Err(e) => self.journal_failed(&e),
             }
             if self.is_ending() {
                 return;
             }
             tokio::time::sleep(TRY_AGAIN).await;
+        }
+    }
+
+    /// Answers what the agent asks, or still asks, while no turn is open: nobody else ever will. What cannot be
+    /// handed over now is tried again.
+    pub(super) fn answer_unattended(&self) {
+        let unattended = self.core.borrow().ledger.unattended();
+        for asked in unattended {
+            let frame = match self.unattended.get(&asked.method) {
+                Some(result) => Frame::answer(&asked.id, "result", result),
+                None => {
+                    let error = json!({"code": NOBODY_THERE, "message": "no turn is open, so nobody can answer this"});
+                    Frame::answer(&asked.id, "error", &error)
+                }
+            };
+            if let Ok(frame) = frame {
+                let _ = self.send(&reply_key(asked.no), frame);
+            }
         }
     }
 

@@ -312,6 +312,34 @@ async fn a_host_that_nobody_needs_ends_itself() {
 }
 
 #[tokio::test]
+async fn a_question_that_nobody_can_answer_any_more_is_answered_and_keeps_no_host() {
+    for after in [false, true] {
+        let world = World::new();
+        let mut spec = world.spec();
+        spec.idle = Duration::from_millis(400);
+        let result = json!({"outcome": {"outcome": "cancelled"}});
+        let method = "session/request_permission".to_owned();
+        spec.unattended.insert(method, result.clone());
+        let (state, attached) = world.start(&spec).await;
+        let id = "p";
+        let ask = request(1, "ask-on", json!({"id": id, "after": after}));
+        attached.control.send("k", &ask).await.unwrap();
+        // Also with no bridge there.
+        drop(attached);
+        until("the agent has its answer", async || {
+            world.received().iter().any(|heard| heard["id"] == id)
+        })
+        .await;
+        let heard = world.received().pop().unwrap();
+        let want = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        assert_eq!(heard, want, "after: {after}");
+        until_gone(&state).await;
+        let mut rest = world.hosts.rest(SESSION, &state.boot, 0).await.unwrap();
+        assert_eq!(end_of(&all(&mut rest).await).cause, EndCause::Idle);
+    }
+}
+
+#[tokio::test]
 async fn a_host_whose_folder_is_gone_ends_itself() {
     let world = World::new();
     let mut spec = world.spec();

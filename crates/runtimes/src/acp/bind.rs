@@ -11,6 +11,7 @@ use super::{
     past::{Bound, Past},
     session::{self, Session},
     steps::Folders,
+    wire,
 };
 use crate::journaled::Begun;
 
@@ -52,6 +53,7 @@ impl Shared {
         Spec {
             env: self.environment.clone(),
             idle: agent.idle,
+            unattended: wire::unattended(),
             ..Spec::new(session, agent.command.clone(), folder)
         }
     }

@@ -2,6 +2,7 @@
 //! has a name under which the host takes it once, however often it is handed in.
 
 use serde_json::{Value, json};
+use threadline_host::reply_key;
 
 use super::{
     past::{Bound, Past, Waiting},
@@ -82,10 +83,8 @@ fn reply(past: &Past, waiting: &Waiting) -> Option<Due> {
         (Some(_), None) => return None,
         (None, _) if !asked.is_read => wire::not_read(&asked.id),
         // One that comes outside of a turn has nobody to be asked.
-        (None, _) if asked.method == "session/request_permission" => {
-            wire::permission(&asked.id, None)
-        }
+        (None, _) if asked.method == wire::PERMISSION => wire::permission(&asked.id, None),
         (None, _) => wire::refused(&asked.id, &asked.method),
     };
-    Some((format!("reply:{}", asked.no), frame?))
+    Some((reply_key(asked.no), frame?))
 }

@@ -8,7 +8,7 @@ use super::{
     end,
     past::{Asked, Bound, Fact, Heard, Past, Permission},
     steps::{self, Tool},
-    wire::{AgentFacts, RpcError, Said, at, each, text},
+    wire::{AgentFacts, PERMISSION, RpcError, Said, at, each, text},
 };
 use crate::{Ask, Frame, Update};
 
@@ -172,7 +172,7 @@ impl Hearing<'_> {
     fn asked(&mut self, bound: &Bound, id: &Id, method: String, params: &Value) {
         let no = self.out.no;
         let ours = self.is_ours(params) && self.past.prompted.is_some();
-        let question = (method == "session/request_permission" && ours)
+        let question = (method == PERMISSION && ours)
             .then(|| self.permission(bound, params))
             .flatten();
         self.know(Fact::Asked(Asked {

@@ -44,9 +44,10 @@ impl AgentHosts {
 
 async fn how(hosts: &Hosts, state: &State) -> HostState {
     match hosts.inspect(&state.session).await {
+        // What is asked without a turn waits for nobody.
+        Ok(hello) if hello.open_turns == 0 => HostState::Idle,
         Ok(hello) if hello.waiting > 0 => HostState::Waiting,
-        Ok(hello) if hello.open_turns > 0 => HostState::Working,
-        Ok(_) => HostState::Idle,
+        Ok(_) => HostState::Working,
         Err(_) => HostState::Silent,
     }
 }

@@ -4,6 +4,8 @@
 //! stands in it is left alone. Types that hold the whole protocol would refuse a frame because of a field
 //! or a word that came with a later version, and cost more to build than everything here.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use threadline_host::{Frame, Id, Kind, mend};
@@ -166,13 +168,25 @@ fn answer(id: &str, name: &str, value: Value) -> Option<Value> {
     Some(json!({"jsonrpc": "2.0", "id": id, name: value}))
 }
 
+/// The method by which an agent asks a person.
+pub(super) const PERMISSION: &str = "session/request_permission";
+
 /// The answer to a permission: an option, or that nobody will answer any more.
 pub(super) fn permission(id: &str, option: Option<&str>) -> Option<Value> {
+    answer(id, "result", outcome(option))
+}
+
+fn outcome(option: Option<&str>) -> Value {
     let outcome = match option {
         Some(option) => json!({"outcome": "selected", "optionId": option}),
         None => json!({"outcome": "cancelled"}),
     };
-    answer(id, "result", json!({"outcome": outcome}))
+    json!({"outcome": outcome})
+}
+
+/// What an agent hears that asks while no turn is open.
+pub(super) fn unattended() -> BTreeMap<String, Value> {
+    [(PERMISSION.to_owned(), outcome(None))].into()
 }
 
 /// The answer to a request for something that we never offered.

@@ -1,5 +1,7 @@
 //! Permissions: each agent asks in its own way, a person chooses by kind.
 
+use std::{path::Path, time::Duration};
+
 use pretty_assertions::assert_eq;
 use threadline_contract::{Code, QuestionKind, StepState};
 use threadline_runtimes::{Ask, EndStatus, Runtime as _, Update};
@@ -212,4 +214,55 @@ async fn a_question_asked_while_no_bridge_was_there_is_asked_by_the_next() {
         .unwrap();
     let (_, end) = rest(follow).await;
     assert_eq!(end.unwrap().status, EndStatus::Completed);
+}
+
+/// What the agent was told in the end, by the file that it writes it to.
+async fn outcome(folder: &Path, name: &str) -> String {
+    let path = folder.join(name);
+    until("the agent hears something", async || path.exists()).await;
+    std::fs::read_to_string(path).unwrap()
+}
+
+const CANCELLED: &str = "{\"outcome\":\"cancelled\"}\n";
+
+#[tokio::test]
+async fn a_question_that_outlives_its_turn_is_over_and_keeps_no_host() {
+    let mut world = World::new();
+    world.config.agent.idle = Duration::from_millis(300);
+    let acp = world.acp();
+    // One is open at the end of the turn, another comes after it.
+    let plan = plan("r1", "!ask open 0\n!ask late 600\n!sleep 200\n!say bye");
+    let work = acp.prepare(&plan).await.unwrap().work_folder;
+    let mut follow = begin(&acp, &plan).await;
+    let (_, ask) = question(&mut follow).await;
+    let (_, end) = rest(follow).await;
+    assert_eq!(end.unwrap(), completed("bye", &[]));
+    assert_eq!(outcome(&work, "open").await, CANCELLED);
+    assert_eq!(outcome(&work, "late").await, CANCELLED);
+    let late = acp.answer(&plan.run_ref(), &ask.id, Some("Yes")).await;
+    assert_eq!(late.unwrap_err().code, Code::QuestionAlreadyClosed);
+    until("the host ends", async || {
+        world.standing(&plan).await == "ended"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_question_is_over_with_its_turn_also_while_no_bridge_is_there() {
+    let mut world = World::new();
+    world.config.agent.idle = Duration::from_millis(300);
+    let acp = world.acp();
+    let plan = plan("r1", "!say one\n!ask open 100\n!sleep 400");
+    let work = acp.prepare(&plan).await.unwrap().work_folder;
+    let mut follow = begin(&acp, &plan).await;
+    assert_eq!(said(&mut follow).await, "one");
+    acp.stop().await;
+    drop((follow, acp));
+    assert_eq!(outcome(&work, "open").await, CANCELLED);
+    until("the host ends", async || {
+        world.standing(&plan).await == "ended"
+    })
+    .await;
+    let (_, end) = rest(world.acp().follow(&plan.run_ref(), 1).await.unwrap()).await;
+    assert_eq!(end.unwrap(), completed("one", &[]));
 }

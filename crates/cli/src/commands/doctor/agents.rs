@@ -39,7 +39,11 @@ async fn look(hosts: &Hosts) -> Result<Check, HostError> {
         match hosts.inspect(&state.session).await {
             Ok(hello) => {
                 working += u64::from(hello.open_turns > 0);
-                waiting += hello.waiting as u64;
+                // What is asked without a turn waits for nobody.
+                waiting += match hello.open_turns {
+                    0 => 0,
+                    _ => hello.waiting as u64,
+                };
             }
             Err(_) => silent.push(state.host.pid.to_string()),
         }
