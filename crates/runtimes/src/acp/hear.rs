@@ -78,10 +78,12 @@ impl Hearing<'_> {
     }
 
     fn answered(&mut self, bound: &Bound, id: &Id, answer: Result<Value, RpcError>) {
+        // What is known already was answered already: a second answer decides nothing.
+        let past = self.past;
         match id.number().and_then(|id| id.checked_sub(bound.base)) {
-            Some(0) => self.initialized(bound, answer),
-            Some(1) => self.opened(bound, answer),
-            Some(2) => self.out.end = Some(end::answered(self.past, answer)),
+            Some(0) if past.agent.is_none() => self.initialized(bound, answer),
+            Some(1) if past.session.is_none() => self.opened(bound, answer),
+            Some(2) if past.prompted.is_some() => self.out.end = Some(end::answered(self.past, answer)),
             // A late one of an earlier turn, or one too many.
             _ => tracing::warn!(id = id.json(), "an agent answered what was not asked"),
         }

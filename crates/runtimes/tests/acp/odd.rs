@@ -154,3 +154,17 @@ async fn a_line_that_is_too_long_is_a_gap_that_is_told() {
         (EndStatus::Completed, Some(MISSING))
     );
 }
+
+#[tokio::test]
+async fn a_second_answer_to_what_was_answered_decides_nothing() {
+    // The first requests of a host: `initialize` and `session/new`.
+    for id in [10, 11] {
+        for said in [r#""error":{"code":-32603,"message":"late"}"#, r#""result":{}"#] {
+            let stray = format!(r#"!raw {{"jsonrpc":"2.0","id":{id},{said}}}"#);
+            let orders = format!("!say before \n{stray}\n!say after");
+            let (seen, end) = finish(&World::new().acp(), &plan("r1", &orders)).await;
+            assert_eq!(texts(&seen), "before after", "{stray}");
+            assert_eq!((end.status, end.message), (EndStatus::Completed, None));
+        }
+    }
+}
