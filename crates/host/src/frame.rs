@@ -103,10 +103,10 @@ impl Frame {
         Self::parse(&text)
     }
 
-    /// The answer to a request, whose id comes back as it was written. `name` is `result` or `error`.
-    pub fn answer(id: &Id, name: &str, value: &impl Serialize) -> Result<Self, NotAFrame> {
+    /// The answer to a request, whose id ([`Id::json`]) comes back as it was written. `name` is `result` or `error`.
+    pub fn answer(id: &str, name: &str, value: &impl Serialize) -> Result<Self, NotAFrame> {
         let value = serde_json::to_string(value).map_err(|_| NotAFrame::NotJson)?;
-        let text = format!(r#"{{"jsonrpc":"2.0","id":{},"{name}":{value}}}"#, id.json());
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"{name}":{value}}}"#);
         Self::parse(text.as_bytes())
     }
 

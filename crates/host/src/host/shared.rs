@@ -192,11 +192,12 @@ impl Shared {
     pub(super) fn answer_unattended(&self) {
         let unattended = self.core.borrow().ledger.unattended();
         for asked in unattended {
+            let id = asked.id.json();
             let frame = match self.unattended.get(&asked.method) {
-                Some(result) => Frame::answer(&asked.id, "result", result),
+                Some(result) => Frame::answer(&id, "result", result),
                 None => {
                     let error = json!({"code": NOBODY_THERE, "message": "no turn is open, so nobody can answer this"});
-                    Frame::answer(&asked.id, "error", &error)
+                    Frame::answer(&id, "error", &error)
                 }
             };
             if let Ok(frame) = frame {

@@ -5,7 +5,7 @@ use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Durati
 use futures_util::FutureExt as _;
 use threadline_contract::{Code, Fault, Millis};
 use threadline_files::Durability;
-use threadline_host::{Control, Entry, Frame, HostError, RefusalCode, Standing};
+use threadline_host::{Control, Entry, HostError, RefusalCode, Standing};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -374,7 +374,6 @@ impl Talk<'_> {
 
     /// Hands a frame in. `false`: the agent takes nothing at the moment.
     async fn hand_in(&mut self, (key, frame): Due) -> Result<bool, Trouble> {
-        let frame = Frame::of(&frame).map_err(|_| Trouble::Fails(Fault::internal()))?;
         match self.control.send(&key, &frame).await {
             Ok(_) => {}
             Err(HostError::Refused(refusal)) => match refusal.code {

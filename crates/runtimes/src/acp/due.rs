@@ -1,8 +1,8 @@
 //! What is to be said to the agent, by what was said so far. Decides, and does nothing: each frame
 //! has a name under which the host takes it once, however often it is handed in.
 
-use serde_json::{Value, json};
-use threadline_host::reply_key;
+use serde_json::json;
+use threadline_host::{Frame, reply_key};
 
 use super::{
     past::{Bound, Past, Waiting},
@@ -10,7 +10,7 @@ use super::{
 };
 
 /// A frame for the agent, and its name.
-pub(super) type Due = (String, Value);
+pub(super) type Due = (String, Frame);
 
 /// Everything that should be with the agent by now and is not.
 pub(super) fn due(past: &Past) -> Vec<Due> {
@@ -18,31 +18,32 @@ pub(super) fn due(past: &Past) -> Vec<Due> {
         return vec![];
     };
     let base = bound.base;
-    let mut all: Vec<Option<Due>> = Vec::new();
-    match (&past.agent, &past.session) {
-        (None, _) => all.push(Some((format!("init:{base}"), wire::initialize(base)))),
+    // A frame is made only if it is not there yet: a prompt can be long, and this is looked at often.
+    let begin = |name: &str, frame: &dyn Fn() -> Option<Frame>| {
+        let key = format!("{name}:{base}");
+        match past.sent.contains(&key) {
+            true => None,
+            false => Some((key, frame()?)),
+        }
+    };
+    let begins = match (&past.agent, &past.session) {
+        (None, _) => begin("init", &|| wire::initialize(base)),
         (Some(agent), None) => {
-            let folder = &begun.places.work_folder;
-            let frame = open(bound, agent.resumes, &folder.to_string_lossy());
-            all.push(Some((format!("session:{base}"), frame)));
+            let folder = begun.places.work_folder.to_string_lossy();
+            begin("session", &|| open(bound, agent.resumes, &folder))
         }
-        (Some(_), Some(session)) => {
-            if !past.stops() {
-                all.push(Some((
-                    format!("prompt:{base}"),
-                    prompt(past, bound, session),
-                )));
-            } else if past.prompted.is_some() {
-                all.push(Some((format!("cancel:{base}"), wire::cancel(session))));
-            }
-        }
-    }
-    all.extend(past.requests.values().map(|waiting| reply(past, waiting)));
+        (Some(_), Some(session)) => match past.stops() {
+            false => begin("prompt", &|| prompt(past, bound, session)),
+            true if past.prompted.is_some() => begin("cancel", &|| wire::cancel(session)),
+            true => None,
+        },
+    };
+    let replies = past.requests.values().filter_map(|w| reply(past, w));
     let is_new = |(key, _): &Due| !past.sent.contains(key);
-    all.into_iter().flatten().filter(is_new).collect()
+    begins.into_iter().chain(replies.filter(is_new)).collect()
 }
 
-fn open(bound: &Bound, resumes: bool, folder: &str) -> Value {
+fn open(bound: &Bound, resumes: bool, folder: &str) -> Option<Frame> {
     let mut params = json!({"cwd": folder, "mcpServers": []});
     let method = match &bound.resume {
         None => "session/new",
@@ -57,7 +58,7 @@ fn open(bound: &Bound, resumes: bool, folder: &str) -> Value {
     wire::request(bound.base + 1, method, params)
 }
 
-fn prompt(past: &Past, bound: &Bound, session: &str) -> Value {
+fn prompt(past: &Past, bound: &Bound, session: &str) -> Option<Frame> {
     let mut blocks = Vec::new();
     if let Some(begun) = &past.begun {
         blocks.push(json!({"type": "text", "text": begun.plan.prompt}));
@@ -81,6 +82,7 @@ fn reply(past: &Past, waiting: &Waiting) -> Option<Due> {
         }
         (Some(_), None) if past.stops() => wire::permission(&asked.id, None),
         (Some(_), None) => return None,
+        (None, _) if asked.id == wire::NO_ID => wire::without_id(),
         (None, _) if !asked.is_read => wire::not_read(&asked.id),
         // One that comes outside of a turn has nobody to be asked.
         (None, _) if asked.method == wire::PERMISSION => wire::permission(&asked.id, None),

@@ -8,7 +8,7 @@ use super::{
     end,
     past::{Asked, Bound, Fact, Heard, Past, Permission},
     steps::{self, Tool},
-    wire::{AgentFacts, PERMISSION, RpcError, Said, at, each, text},
+    wire::{AgentFacts, NO_ID, PERMISSION, RpcError, Said, at, each, text},
 };
 use crate::{Ask, Frame, Update};
 
@@ -71,6 +71,7 @@ impl Hearing<'_> {
             Said::Told { method, params } => match method.as_str() {
                 "session/update" => self.update(bound, &params),
                 "$/cancel_request" => self.unasked(at(&params, &["requestId"])),
+                PERMISSION => self.asked_without_id(method, &params),
                 // Agents tell more than the protocol knows; none of it decides anything here.
                 _ => {}
             },
@@ -173,10 +174,14 @@ impl Hearing<'_> {
 
     fn asked(&mut self, bound: &Bound, id: &Id, method: String, params: &Value) {
         let no = self.out.no;
-        let ours = self.is_ours(params) && self.past.prompted.is_some();
-        let question = (method == PERMISSION && ours)
-            .then(|| self.permission(bound, params))
-            .flatten();
+        let question = match (method == PERMISSION, self.past.prompted) {
+            (true, Some(_)) => self.permission(bound, params),
+            (true, None) => {
+                self.declined(params, "no turn was open, so nobody could be asked");
+                None
+            }
+            (false, _) => None,
+        };
         self.know(Fact::Asked(Asked {
             no,
             id: id.json(),
@@ -184,6 +189,28 @@ impl Hearing<'_> {
             question,
             is_read: true,
         }));
+    }
+
+    /// It asks in a way that cannot be answered.
+    fn asked_without_id(&mut self, method: String, params: &Value) {
+        self.declined(params, "the request has no id under which it could be answered");
+        self.know(Fact::Asked(Asked {
+            no: self.out.no,
+            id: NO_ID.to_owned(),
+            method,
+            question: None,
+            is_read: true,
+        }));
+    }
+
+    /// What is declined in a person's name, the person is told.
+    fn declined(&mut self, params: &Value, why: &str) {
+        let call = at(params, &["toolCall"]);
+        let what = text(call, &["title"]).or_else(|| text(call, &["kind"]));
+        let what = what.unwrap_or("use a tool");
+        self.show(Update::Note(format!(
+            "The agent was not allowed this, because {why}: {what}"
+        )));
     }
 
     fn permission(&mut self, bound: &Bound, params: &Value) -> Option<Permission> {
@@ -214,7 +241,12 @@ impl Hearing<'_> {
             }
         }
         let call = at(params, &["toolCall"]);
-        let tool = self.tool(bound, call);
+        // A sub-agent's session tells its own steps, which are none of this run's.
+        let is_ours = self.is_ours(params);
+        let tool = match is_ours {
+            true => self.tool(bound, call),
+            false => Tool::after(None, call, &bound.folders, self.at),
+        };
         // Without an id there is no step, but what is asked for is said all the same.
         let known = tool.as_ref();
         let kind = known.map_or_else(|| text(call, &["kind"]), |t| t.kind.as_deref());
@@ -226,6 +258,9 @@ impl Hearing<'_> {
         if let Some(detail) = tool.as_ref().and_then(|t| t.detail.as_deref()) {
             asked.push_str(&format!("\n\n{detail}"));
         }
+        if !is_ours {
+            asked.push_str("\n\nAsked in another session of the agent.");
+        }
         self.show(Update::Asked(Ask {
             id: id.clone(),
             kind: QuestionKind::Permission,
@@ -236,16 +271,16 @@ impl Hearing<'_> {
         }));
         Some(Permission {
             id,
-            tool: tool.map(|t| t.id),
+            tool: tool.filter(|_| is_ours).map(|t| t.id),
             options,
         })
     }
 
     /// The agent takes a request back.
     fn unasked(&mut self, id: &Value) {
-        let id = id.to_string();
+        let is_it = |asked: &Asked| serde_json::from_str(&asked.id).is_ok_and(|it: Value| it == *id);
         let mut requests = self.past.requests.values();
-        let Some(waiting) = requests.find(|w| w.asked.id == id) else {
+        let Some(waiting) = requests.find(|w| is_it(&w.asked)) else {
             return;
         };
         if let Some(permission) = &waiting.asked.question

@@ -14,6 +14,8 @@ use threadline_host::{Frame, Id, Kind, mend};
 pub(super) const PROTOCOL: u64 = 1;
 /// "Parse error": what we answer to requests that cannot be read.
 const NOT_READ: i64 = -32700;
+/// "Invalid request": what we answer to requests whose ids are none.
+const NOT_RPC: i64 = -32600;
 /// "Method not found": what we answer to requests for what we never offered.
 const NOT_FOUND: i64 = -32601;
 /// An agent wants somebody to log in first.
@@ -139,13 +141,13 @@ impl AgentFacts {
 }
 
 /// Requests of ours.
-pub(super) fn request(id: u64, method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+pub(super) fn request(id: u64, method: &str, params: Value) -> Option<Frame> {
+    Frame::of(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).ok()
 }
 
 /// Files and terminals are not offered: agents have the disk themselves, and one that is offered
 /// files fails at making new ones.
-pub(super) fn initialize(id: u64) -> Value {
+pub(super) fn initialize(id: u64) -> Option<Frame> {
     let version = env!("CARGO_PKG_VERSION");
     let params = json!({
         "protocolVersion": PROTOCOL,
@@ -158,21 +160,21 @@ pub(super) fn initialize(id: u64) -> Value {
     request(id, "initialize", params)
 }
 
-pub(super) fn cancel(session: &str) -> Value {
-    json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}})
+pub(super) fn cancel(session: &str) -> Option<Frame> {
+    let params = json!({"sessionId": session});
+    Frame::of(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params})).ok()
 }
 
-/// An answer of ours, to an id as the agent wrote it.
-fn answer(id: &str, name: &str, value: Value) -> Option<Value> {
-    let id: Value = serde_json::from_str(id).ok()?;
-    Some(json!({"jsonrpc": "2.0", "id": id, name: value}))
+/// An answer of ours, to an id as the agent wrote it: a number may be larger than any that we count with.
+fn answer(id: &str, name: &str, value: Value) -> Option<Frame> {
+    Frame::answer(id, name, &value).ok()
 }
 
 /// The method by which an agent asks a person.
 pub(super) const PERMISSION: &str = "session/request_permission";
 
 /// The answer to a permission: an option, or that nobody will answer any more.
-pub(super) fn permission(id: &str, option: Option<&str>) -> Option<Value> {
+pub(super) fn permission(id: &str, option: Option<&str>) -> Option<Frame> {
     answer(id, "result", outcome(option))
 }
 
@@ -190,13 +192,22 @@ pub(super) fn unattended() -> BTreeMap<String, Value> {
 }
 
 /// The answer to a request for something that we never offered.
-pub(super) fn refused(id: &str, method: &str) -> Option<Value> {
+pub(super) fn refused(id: &str, method: &str) -> Option<Frame> {
     let message = format!("{method} is not offered by this client");
     answer(id, "error", json!({"code": NOT_FOUND, "message": message}))
 }
 
+/// The id of a request under which nothing can be answered: it has none, or neither a number nor a text.
+pub(super) const NO_ID: &str = "null";
+
+/// The answer to such a request.
+pub(super) fn without_id() -> Option<Frame> {
+    let message = "the id of a request must be a number or a text";
+    answer(NO_ID, "error", json!({"code": NOT_RPC, "message": message}))
+}
+
 /// The answer to a request that could not be read.
-pub(super) fn not_read(id: &str) -> Option<Value> {
+pub(super) fn not_read(id: &str) -> Option<Frame> {
     let message = "this request could not be read";
     answer(id, "error", json!({"code": NOT_READ, "message": message}))
 }

@@ -18,10 +18,14 @@ fn chunk(text: &str) -> String {
 }
 
 fn ask(title: &str, more: &str) -> String {
+    ask_as(r#""sa""#, "$S", title, more)
+}
+
+fn ask_as(id: &str, session: &str, title: &str, more: &str) -> String {
     let call = format!(r#"{{"toolCallId":"x","title":"{title}","kind":"edit"{more}}}"#);
     let options = r#"[{"optionId":"y","name":"Yes","kind":"allow_once"}]"#;
     format!(
-        r#"!raw {{"jsonrpc":"2.0","id":"sa","method":"session/request_permission","params":{{"sessionId":"$S","toolCall":{call},"options":{options}}}}}"#
+        r#"!raw {{"jsonrpc":"2.0","id":{id},"method":"session/request_permission","params":{{"sessionId":"{session}","toolCall":{call},"options":{options}}}}}"#
     )
 }
 
@@ -166,5 +170,38 @@ async fn a_second_answer_to_what_was_answered_decides_nothing() {
             assert_eq!(texts(&seen), "before after", "{stray}");
             assert_eq!((end.status, end.message), (EndStatus::Completed, None));
         }
+    }
+}
+
+#[tokio::test]
+async fn an_id_comes_back_as_it_was_written() {
+    for id in ["18446744073709551621", "1180591620717411303424", "-5", "1.50", r#""\u00e9 1""#] {
+        let (world, order) = (World::new(), ask_as(id, "$S", "go on", ""));
+        let (acp, plan) = (world.acp(), plan("r1", &format!("{order}\n!heard 1")));
+        let mut follow = begin(&acp, &plan).await;
+        let (_, ask) = question(&mut follow).await;
+        let answer = acp.answer(&plan.run_ref(), &ask.id, Some("Yes"));
+        answer.await.unwrap();
+        let (seen, end) = rest(follow).await;
+        let id = id.replace("\\u00e9", "é");
+        let want = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"outcome":{{"optionId":"y","outcome":"selected"}}}}}}"#
+        );
+        assert_eq!(texts(&updates(&seen)), want);
+        assert_eq!(end.unwrap().status, EndStatus::Completed);
+    }
+}
+
+#[tokio::test]
+async fn a_permission_under_no_id_is_refused_and_told() {
+    for id in ["null", "true", r#"{"a":1}"#] {
+        let orders = format!("{}\n!heard 1", ask_as(id, "$S", "go on", ""));
+        let (seen, end) = finish(&World::new().acp(), &plan("r1", &orders)).await;
+        let error = r#"{"code":-32600,"message":"the id of a request must be a number or a text"}"#;
+        let want = format!(r#"{{"jsonrpc":"2.0","id":null,"error":{error}}}"#);
+        assert_eq!(texts(&seen), want);
+        let note = "The agent was not allowed this, because the request has no id under which it could be answered: go on";
+        assert_eq!(notes(&seen), [note], "{id}");
+        assert_eq!(end.status, EndStatus::Completed);
     }
 }

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use pretty_assertions::assert_eq;
-use threadline_contract::{Code, QuestionKind, StepState};
+use threadline_contract::{Code, QuestionKind, StepState, ToolKind};
 use threadline_runtimes::{Ask, EndStatus, Runtime as _, Update};
 
 use crate::world::*;
@@ -265,4 +265,42 @@ async fn a_question_is_over_with_its_turn_also_while_no_bridge_is_there() {
     .await;
     let (_, end) = rest(world.acp().follow(&plan.run_ref(), 1).await.unwrap()).await;
     assert_eq!(end.unwrap(), completed("one", &[]));
+}
+
+#[tokio::test]
+async fn a_sub_agent_asks_like_any_other() {
+    let world = World::new();
+    let acp = world.acp();
+    let call = r#"{"toolCallId":"x","title":"Dig","kind":"execute"}"#;
+    let options = r#"[{"optionId":"y","name":"Yes","kind":"allow_once"}]"#;
+    let params = format!(r#"{{"sessionId":"sub","toolCall":{call},"options":{options}}}"#);
+    let asks = format!(
+        r#"!raw {{"jsonrpc":"2.0","id":"s","method":"session/request_permission","params":{params}}}"#
+    );
+    let plan = plan("r1", &format!("{asks}\n!heard 1"));
+    let mut follow = begin(&acp, &plan).await;
+    let (before, ask) = question(&mut follow).await;
+    assert_eq!(before.len(), 1, "its steps are not this run's");
+    let want = "Allow this? Dig\n\nAsked in another session of the agent.";
+    assert_eq!(
+        (ask.text.as_str(), ask.tool),
+        (want, Some(ToolKind::Execute))
+    );
+    let answer = acp.answer(&plan.run_ref(), &ask.id, Some("Yes"));
+    answer.await.unwrap();
+    let (after, end) = rest(follow).await;
+    let want = r#"{"jsonrpc":"2.0","id":"s","result":{"outcome":{"optionId":"y","outcome":"selected"}}}"#;
+    assert_eq!(texts(&updates(&after)), want);
+    assert_eq!(end.unwrap().status, EndStatus::Completed);
+}
+
+#[tokio::test]
+async fn what_is_declined_in_a_persons_name_is_told() {
+    let world = World::like(&["--ask-early"]);
+    let (seen, end) = finish(&world.acp(), &plan("r1", "!heard 1")).await;
+    let note = "The agent was not allowed this, because no turn was open, so nobody could be asked: Look around";
+    assert_eq!(seen.first(), Some(&Update::Note(note.into())));
+    let want = r#"{"jsonrpc":"2.0","id":"early","result":{"outcome":{"outcome":"cancelled"}}}"#;
+    assert_eq!(texts(&seen), want);
+    assert_eq!(end.status, EndStatus::Completed);
 }
