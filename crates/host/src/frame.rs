@@ -81,6 +81,7 @@ impl Frame {
 
     /// Reads a frame, and tells what it is.
     pub(crate) fn parse_kind(text: &[u8]) -> Result<(Self, Kind), NotAFrame> {
+        let text = without_mark(text);
         Self::strict(text).or_else(|why| match why {
             NotAFrame::NotRpc => Err(why),
             _ => Self::strict(mend(text).as_bytes()).map_err(|_| why),
@@ -138,9 +139,29 @@ impl Peek<'_> {
     }
 }
 
+/// The messages that a line holds as a batch: a list of at least one object.
+pub(crate) fn batch(text: &[u8]) -> Option<Vec<String>> {
+    let text = without_mark(text).trim_ascii_start();
+    if !text.starts_with(b"[") {
+        return None;
+    }
+    let each = |text: &str| -> Option<Vec<String>> {
+        let all: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+        let is_batch = all.iter().any(|one| one.get().starts_with('{'));
+        is_batch.then(|| all.iter().map(|one| one.get().to_owned()).collect())
+    };
+    let strict = std::str::from_utf8(text).ok().and_then(each);
+    strict.or_else(|| each(&mend(text)))
+}
+
+/// Some write a byte order mark before what they say.
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text)
+}
+
 /// What a line that is not a frame was meant to be, as far as its beginning tells.
 pub(crate) fn meant(text: &[u8]) -> Option<Kind> {
-    let text = mend(text);
+    let text = mend(without_mark(text));
     let text = text.trim_start();
     if !text.starts_with('{') {
         return None;

@@ -133,3 +133,29 @@ fn an_id_means_a_number_however_it_is_written() {
         ]
     );
 }
+
+#[test]
+fn a_batch_is_taken_apart_and_other_lists_are_none() {
+    let of = |text: &str| batch(text.as_bytes());
+    let both = r#"{"id":1,"result":{"a":[1]}}"#;
+    assert_eq!(
+        of(&format!(" [{both}, 2 ,{both}]")),
+        Some(vec![both.into(), "2".into(), both.into()])
+    );
+    // Mended where it must be, as any other line.
+    let half = r#"[{"id":1,"result":"\ud83d"}]"#;
+    assert_eq!(of(half).map(|all| all.len()), Some(1));
+    for other in ["[]", "[1,2]", "[INFO] {}", r#"{"a":[{}]}"#, "[{}"] {
+        assert_eq!(of(other), None, "{other}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_message() {
+    let frame = Frame::parse("\u{feff}{\"id\":1,\"result\":{}}".as_bytes()).unwrap();
+    assert_eq!(frame.text(), r#"{"id":1,"result":{}}"#);
+    let kind = Kind::Response {
+        id: Id::Number("1".into()),
+    };
+    assert_eq!(meant("\u{feff}{\"id\":1,,}".as_bytes()), Some(kind));
+}

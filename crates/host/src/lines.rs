@@ -12,7 +12,7 @@ pub(crate) enum Line {
         bytes: u64,
         head: Vec<u8>,
     },
-    /// The stream ended before the line did.
+    /// The stream ended before the line did. All of it is kept where that is no more than the limit.
     CutOff {
         bytes: u64,
         head: Vec<u8>,
@@ -76,10 +76,8 @@ impl Lines {
     /// What is left when the stream has ended.
     pub(crate) fn finish(self) -> Option<Line> {
         let bytes = self.skipped + self.held.len() as u64;
-        (bytes > 0).then(|| Line::CutOff {
-            bytes,
-            head: head(self.held),
-        })
+        let head = self.held;
+        (bytes > 0).then_some(Line::CutOff { bytes, head })
     }
 
     /// Of a line that is too long already, only the head is kept.

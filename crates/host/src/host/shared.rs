@@ -15,9 +15,9 @@ use super::stderr::Errors;
 use crate::{
     EndCause, Ended, Entry, Frame, Hello, HostError, Kind, Refusal, RefusalCode, Spec, Stray,
     StrayReason, VERSION, What,
-    frame::meant,
+    frame::{batch, meant},
     ledger::{Admission, Lead, Ledger, reply_key},
-    lines::Line,
+    lines::{HEAD, Line},
     place::{Place, now},
     segments::{Cursor, PIECE_BYTES, Segments},
     wire::Passing,
@@ -174,17 +174,16 @@ impl Shared {
 
     /// Writes down a line of the agent's. On a full disk it waits for room, and the agent with it.
     pub(super) async fn heard(&self, line: Line) {
-        let (what, kind) = understood(line);
-        loop {
-            match self.write_said(what.clone(), kind.as_ref()) {
-                Ok(()) => return self.answer_unattended(),
-                Err(e) => self.journal_failed(&e),
+        for (what, kind) in understood(line) {
+            while let Err(e) = self.write_said(what.clone(), kind.as_ref()) {
+                self.journal_failed(&e);
+                if self.is_ending() {
+                    return;
+                }
+                tokio::time::sleep(TRY_AGAIN).await;
             }
-            if self.is_ending() {
-                return;
-            }
-            tokio::time::sleep(TRY_AGAIN).await;
         }
+        self.answer_unattended();
     }
 
     /// Answers what the agent asks, or still asks, while no turn is open: nobody else ever will. What cannot be
@@ -368,22 +367,35 @@ impl Core {
     }
 }
 
-fn understood(line: Line) -> (What, Option<Kind>) {
-    let (reason, bytes, head) = match line {
-        Line::Whole(bytes) => match Frame::parse_kind(&bytes) {
-            Ok((frame, kind)) => return (What::Said(frame), Some(kind)),
-            Err(why) => (StrayReason::from(why), bytes.len() as u64, bytes),
-        },
-        Line::TooLong { bytes, head } => (StrayReason::TooLong, bytes, head),
-        Line::CutOff { bytes, head } => (StrayReason::CutOff, bytes, head),
+/// What a line says: one thing, or each thing of a batch.
+fn understood(line: Line) -> Vec<(What, Option<Kind>)> {
+    let (bytes, text, why) = match line {
+        Line::Whole(text) => (text.len() as u64, text, None),
+        Line::TooLong { bytes, head } => (bytes, head, Some(StrayReason::TooLong)),
+        Line::CutOff { bytes, head } => (bytes, head, Some(StrayReason::CutOff)),
     };
+    // The last line of all may be whole without a line break.
+    if let Some(why) = why.filter(|_| bytes > text.len() as u64) {
+        return vec![stray(why, bytes, &text)];
+    }
+    let one = |text: &[u8]| match Frame::parse_kind(text) {
+        Ok((frame, kind)) => (What::Said(frame), Some(kind)),
+        Err(e) => stray(why.unwrap_or(e.into()), text.len() as u64, text),
+    };
+    match batch(&text) {
+        Some(all) => all.iter().map(|text| one(text.as_bytes())).collect(),
+        None => vec![one(&text)],
+    }
+}
+
+fn stray(reason: StrayReason, bytes: u64, text: &[u8]) -> (What, Option<Kind>) {
     // Whoever asked in a line that cannot be read still waits for an answer; one that ends in the middle of a
     // line does not.
     let meant = match reason {
         StrayReason::CutOff => None,
-        _ => meant(&head),
+        _ => meant(text),
     };
-    let head = head.get(..crate::lines::HEAD).unwrap_or(&head);
+    let head = text.get(..HEAD).unwrap_or(text);
     let stray = Stray {
         reason,
         bytes,

@@ -82,6 +82,8 @@ async fn the_end_of_a_turn_is_heard_however_it_is_written() {
         r#"{"jsonrpc":"2.0","id":$P,"result":{"stopReason":"end_turn","usage":{"inputTokens":NaN}}}"#,
         r#"{"jsonrpc":"2.0","id":"$P","result":{"stopReason":"end_turn"}}"#,
         r#"{"jsonrpc":"2.0","id":$P.0,"result":{"stopReason":"end_turn"}}"#,
+        r#"[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":$P,"result":{"stopReason":"end_turn"}}]"#,
+        "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":$P,\"result\":{\"stopReason\":\"end_turn\"}}",
     ];
     let world = World::new();
     let acp = world.acp();
@@ -98,8 +100,12 @@ async fn the_end_of_a_turn_is_heard_however_it_is_written() {
     }
     assert_eq!(
         texts(&finish(&acp, &plan("r9", "!recall")).await.0),
-        "5 before"
+        "7 before"
     );
+    // Also as its last words, without a line break.
+    let last = r#"!last {"jsonrpc":"2.0","id":$P,"result":{"stopReason":"end_turn"}}"#;
+    let (_, ended) = finish(&acp, &plan("r10", last)).await;
+    assert_eq!(ended.status, EndStatus::Completed);
 }
 
 #[tokio::test]
