@@ -44,8 +44,11 @@ pub(super) async fn agents(config: &Config, places: &Places) -> Result<Vec<Arc<A
                 }
             }
         }
-        // A session whose folder is affected says so when it is used.
         Err(e) => warn!(error = %e, "What killed hosts may have left could not be looked for"),
+    }
+    // A session whose folder is affected says so when it is used.
+    for (folder, why) in hosts.unreadable().await.unwrap_or_default() {
+        warn!(folder = %folder.display(), error = %why, "What a host left cannot be looked for: its folder cannot be read");
     }
     let hosts = AgentHosts::new(hosts);
     let workspace = LocalWorkspace::at(places.data())?;

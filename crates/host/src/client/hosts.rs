@@ -84,18 +84,30 @@ impl Hosts {
         Ok(standing)
     }
 
-    /// Every session that has or had a host, by the names of their folders.
+    /// Every session that has or had a host, by the names of their folders. One whose folder cannot be read
+    /// ([`unreadable`](Self::unreadable)) stands in nobody's way, here and below.
     pub async fn list(&self) -> Result<Vec<Standing>, HostError> {
         let root = self.root.clone();
         blocking(move || {
             let found = places(&root)?
                 .iter()
-                .map(standing)
-                .collect::<Result<Vec<_>, _>>()?;
-            Ok(found
-                .into_iter()
+                .filter_map(|place| standing(place).ok())
                 .filter(|found| *found != Standing::Absent)
-                .collect())
+                .collect();
+            Ok(found)
+        })
+        .await
+    }
+
+    /// Folders of hosts that cannot be read, and why. What such a host left running cannot be found.
+    pub async fn unreadable(&self) -> Result<Vec<(PathBuf, HostError)>, HostError> {
+        let root = self.root.clone();
+        blocking(move || {
+            let why = |place: Place| {
+                let error = place.read_state().err()?;
+                Some((place.folder().to_owned(), error))
+            };
+            Ok(places(&root)?.into_iter().filter_map(why).collect())
         })
         .await
     }
@@ -105,14 +117,15 @@ impl Hosts {
     pub async fn present(&self) -> Result<Vec<Standing>, HostError> {
         let root = self.root.clone();
         blocking(move || {
+            let is_present =
+                |found: &Standing| matches!(found, Standing::Alive(_) | Standing::Lost(_));
             let found = places(&root)?
                 .iter()
                 .filter(|place| place.has_socket())
-                .map(standing)
-                .collect::<Result<Vec<_>, _>>()?;
-            let is_present =
-                |found: &Standing| matches!(found, Standing::Alive(_) | Standing::Lost(_));
-            Ok(found.into_iter().filter(is_present).collect())
+                .filter_map(|place| standing(place).ok())
+                .filter(is_present)
+                .collect();
+            Ok(found)
         })
         .await
     }
@@ -248,11 +261,7 @@ impl Hosts {
     pub async fn sweep(&self) -> Result<Vec<Swept>, HostError> {
         let root = self.root.clone();
         blocking(move || {
-            let swept = places(&root)?
-                .iter()
-                .map(sweep_one)
-                .collect::<Result<Vec<_>, _>>()?;
-            Ok(swept.into_iter().flatten().collect())
+            Ok(places(&root)?.iter().filter_map(sweep_one).collect())
         })
         .await
     }
@@ -264,9 +273,12 @@ impl Hosts {
         blocking(move || {
             let mut all = Vec::new();
             for place in places(&root)? {
-                let Some(state) = place.read_state()?.filter(|s| !s.host.is_alive()) else {
+                let Ok(Some(state)) = place.read_state() else {
                     continue;
                 };
+                if state.host.is_alive() {
+                    continue;
+                }
                 let left = procs::left_behind(&state.boot, Some(&state.agent)).len();
                 if left > 0 {
                     all.push((state.session, left));
@@ -363,22 +375,24 @@ fn held(place: &Place) -> Result<Option<Lock>, HostError> {
     }
 }
 
-fn sweep_one(place: &Place) -> Result<Option<Swept>, HostError> {
-    let Some(state) = place.read_state()? else {
-        return Ok(None);
-    };
+fn sweep_one(place: &Place) -> Option<Swept> {
+    let state = place.read_state().ok()??;
     if state.host.is_alive() {
-        return Ok(None);
+        return None;
     }
-    // So that no new host begins meanwhile and is taken for something that was left.
-    let Some(_lock) = held(place)? else {
-        return Ok(None);
-    };
     let left = procs::left_behind(&state.boot, Some(&state.agent)).len();
-    let killed = procs::sweep(&state.boot, Some(&state.agent), TO_DIE);
-    Ok(Some(Swept {
+    // So that no new host begins meanwhile and is taken for something that was left.
+    let (killed, clean) = match held(place) {
+        Ok(None) => return None,
+        Ok(Some(_lock)) => {
+            let killed = procs::sweep(&state.boot, Some(&state.agent), TO_DIE);
+            (killed.unwrap_or(left), killed.is_some())
+        }
+        Err(_) => (0, left == 0),
+    };
+    Some(Swept {
         session: state.session,
-        killed: killed.unwrap_or(left),
-        clean: killed.is_some(),
-    }))
+        killed,
+        clean,
+    })
 }

@@ -238,6 +238,33 @@ async fn a_killed_host_takes_its_agent_along_and_the_loss_is_told() {
 }
 
 #[tokio::test]
+async fn a_folder_that_cannot_be_read_stands_in_nobodys_way() {
+    for text in ["{\"pid\":1", " "] {
+        let world = World::new();
+        let (state, mut attached) = world.start(&world.stubborn()).await;
+        let child = grandchild(&mut attached).await;
+        let folder = world.root.join("deadbeefdeadbeef");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("state.json"), text).unwrap();
+        kill(state.host.pid, Signal::KILL);
+        until_gone(&state).await;
+        let lost = [Standing::Lost(state)];
+        assert_eq!(world.hosts.list().await.unwrap(), lost);
+        assert_eq!(world.hosts.present().await.unwrap(), lost);
+        assert_eq!(
+            world.hosts.left().await.unwrap(),
+            [(SESSION.to_owned(), 1)]
+        );
+        let swept = world.hosts.sweep().await.unwrap();
+        assert_eq!(swept.len(), 1);
+        assert!(!is_there(child));
+        let unreadable = world.hosts.unreadable().await.unwrap();
+        let folders: Vec<_> = unreadable.iter().map(|(folder, _)| folder).collect();
+        assert_eq!(folders, [&folder]);
+    }
+}
+
+#[tokio::test]
 async fn a_new_host_ends_what_a_killed_one_left_before_it_begins() {
     let world = World::new();
     let (state, mut attached) = world.start(&world.stubborn()).await;

@@ -15,21 +15,34 @@ const WHAT: &str = "agents";
 /// Looks at every host of the data folder, and at what dead ones may have left running.
 pub(super) async fn agents(root: &Path) -> Vec<Check> {
     let mut checks = match hosts(root) {
-        Ok(hosts) => match look(&hosts).await {
-            Ok(check) => vec![check],
-            Err(e) => vec![Check::bad(
-                WHAT,
-                words::line(&e.to_string()),
-                "Look into the folder that `hosts` names.",
-            )],
-        },
+        Ok(hosts) => look(&hosts).await.unwrap_or_else(|e| {
+            let advice = "Look into the folder that `hosts` names.";
+            vec![Check::bad(WHAT, words::line(&e.to_string()), advice)]
+        }),
         Err(fault) => vec![Check::fault(WHAT, &fault)],
     };
     checks.extend(unit());
     checks
 }
 
-async fn look(hosts: &Hosts) -> Result<Check, HostError> {
+async fn look(hosts: &Hosts) -> Result<Vec<Check>, HostError> {
+    let mut checks = vec![look_at_known(hosts).await?];
+    let unreadable = hosts.unreadable().await?;
+    checks.extend(unreadable.iter().map(|(folder, why)| {
+        let folder = words::line(&folder.display().to_string());
+        Check::bad(
+            WHAT,
+            format!(
+                "{folder} cannot be read, so what its host left is not known: {}",
+                words::line(&why.to_string())
+            ),
+            "All others are looked after. If no agent of that session runs any more, remove the folder.",
+        )
+    }));
+    Ok(checks)
+}
+
+async fn look_at_known(hosts: &Hosts) -> Result<Check, HostError> {
     let (mut running, mut working, mut waiting, mut silent) = (0, 0, 0, Vec::new());
     for standing in hosts.list().await? {
         let Standing::Alive(state) = standing else {
