@@ -115,6 +115,11 @@ export function noted(runs, news, now) {
 export function withoutSecrets(message) {
   return message
     .replace(/\b(sk|nvapi|ghp|gho|xox[a-z]|AIza)[-_][\w-]{6,}/g, "$1-…")
+    .replace(/\b(AIza)[\w-]{20,}/g, "$1…")
+    .replace(/\b(AKIA|ASIA)[\w-]{12,}/g, "$1…")
+    .replace(/\b(eyJ)[\w-]{5,}\.[\w-]{5,}\.[\w-]*/g, "$1…")
+    .replace(/(:\/\/[^\s/?#"'<>:@]*:)[^\s/?#"'<>]+(?=@)/g, "$1…")
+    .replace(/([?&]key=)[^\s"'&#),]+/gi, "$1…")
     .replace(/\b(bearer)\s+[\w.~+/=-]{8,}/gi, "$1 …")
     .replace(/\b(api[-_ ]?key|access[-_ ]?token|token|secret|password)("?\s*[=:]\s*"?)[^\s"',;&]+/gi, "$1$2…");
 }

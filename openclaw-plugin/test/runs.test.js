@@ -79,7 +79,7 @@ test("names that mean something to the language are only names", () => {
 });
 
 test("secrets are taken out of errors", () => {
-  for (const secret of ["sk-abcdefgh12345678", "nvapi-abcdefgh1234", "api_key=topsecret", "Authorization: Bearer abcdefgh12345", "\"token\": \"topsecret\"", "password=topsecret"]) {
+  for (const secret of ["sk-abcdefgh12345678", "nvapi-abcdefgh1234", "api_key=topsecret", "Authorization: Bearer abcdefgh12345", "\"token\": \"topsecret\"", "password=topsecret", "https://ai.example/v1?alt=sse&key=topsecret", "AIzaSyA0123456789-abcdefghij", "AKIAIOSFODNN7abcdefgh", "eyJhbGciOiJI.topsecret.x-abcdefgh", "postgres://me:p@topsecret@db.example/x"]) {
     assert.doesNotMatch(withoutSecrets(`401 ${secret} refused`), /topsecret|abcdefgh/, secret);
   }
   assert.equal(withoutSecrets("LLM request failed: no such model"), "LLM request failed: no such model");

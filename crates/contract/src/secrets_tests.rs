@@ -19,6 +19,24 @@ fn what_looks_like_a_secret_is_hidden() {
             "OPENAI_API_KEY=…&secret=… PASSWORD : …",
         ),
         ("access token = xyz", "access token = …"),
+        (
+            "GET https://ai.example/v1?alt=sse&key=AIzaSyA-123: 400",
+            "GET https://ai.example/v1?alt=sse&key=… 400",
+        ),
+        (
+            "https://ai.example/v1?key=abc&alt=sse",
+            "https://ai.example/v1?key=…&alt=sse",
+        ),
+        ("AIzaSyA0123456789_abcdefghij refused", "AIza… refused"),
+        ("AKIAIOSFODNN7EXAMPLE.", "AKIA…."),
+        (
+            "jwt eyJhbGciOiJI.eyJzdWIiOiIx.SflKxw-RJ_. Then",
+            "jwt eyJ…. Then",
+        ),
+        (
+            "postgres://me:p@ss:word@db.example:5432/x and http://u:p@h",
+            "postgres://me:…@db.example:5432/x and http://u:…@h",
+        ),
     ];
     for (text, want) in cases {
         assert_eq!(without_secrets(text), want);
@@ -33,6 +51,8 @@ fn what_does_not_is_left_alone() {
         "sk-1 is short; the bearer of news; ask-somebody-else",
         "The secret is out, and the password was changed. 😀 é",
         "tokens: 12",
+        "http://127.0.0.1:8080/a@b:c?monkey=1&keys=2",
+        "https://me@host/x, git@host:y, AIzawa, AKIA, eyJust.a.test",
     ] {
         assert_eq!(without_secrets(text), text);
     }
