@@ -161,18 +161,8 @@ fn choose(
             if question.options.iter().any(|o| o.option_id == id) {
                 return Ok(Answer::OptionId(id));
             }
-            let offered: Vec<&str> = question
-                .options
-                .iter()
-                .map(|o| o.option_id.as_str())
-                .collect();
-            Err(Fault::new(
-                Code::QuestionOptionNotOffered,
-                format!(
-                    "`{id}` is not offered. Choose one of: {}.",
-                    offered.join(", ")
-                ),
-            ))
+            let offered = question.options.iter().map(|o| o.option_id.as_str());
+            Err(not_offered(format!("`{id}` is not offered."), offered))
         }
         (None, Some(text)) if question.free_text => Ok(Answer::Text(text)),
         (None, Some(text)) => {
@@ -184,20 +174,24 @@ fn choose(
             option
                 .map(|o| Answer::OptionId(o.option_id.clone()))
                 .ok_or_else(|| {
-                    let offered: Vec<&str> =
-                        question.options.iter().map(|o| o.label.as_str()).collect();
-                    Fault::new(
-                        Code::QuestionOptionNotOffered,
-                        format!(
-                            "This question takes no own words. Choose one of: {}.",
-                            offered.join(", ")
-                        ),
-                    )
+                    let why = "This question takes no own words.".into();
+                    let offered = question.options.iter().map(|o| o.label.as_str());
+                    not_offered(why, offered)
                 })
         }
         (None, None) => Err(Fault::invalid("Send optionId or text.")),
         (Some(_), Some(_)) => Err(Fault::invalid("Send either optionId or text, not both.")),
     }
+}
+
+/// Why an answer is none, and what could be one.
+fn not_offered<'a>(why: String, offered: impl Iterator<Item = &'a str>) -> Fault {
+    let offered: Vec<&str> = offered.collect();
+    let advice = match offered.is_empty() {
+        true => "It offers nothing to choose, and can only be declined: `xworkmate.permissions.respond` with the decision `cancel`, or cancel the run.".into(),
+        false => format!("Choose one of: {}.", offered.join(", ")),
+    };
+    Fault::new(Code::QuestionOptionNotOffered, format!("{why} {advice}"))
 }
 
 fn word(state: QuestionState) -> &'static str {
@@ -209,3 +203,7 @@ fn word(state: QuestionState) -> &'static str {
         QuestionState::Withdrawn => "withdrawn",
     }
 }
+
+#[cfg(test)]
+#[path = "questions_tests.rs"]
+mod tests;
