@@ -50,6 +50,12 @@ pub(crate) async fn handle(
     respond(download, &headers, method == Method::HEAD).await
 }
 
+/// A file can be read, and nothing else.
+pub(crate) async fn other_method() -> Response {
+    let fault = Fault::new(Code::MethodNotAllowed, "Use GET or HEAD.");
+    ([(header::ALLOW, "GET, HEAD")], Refusal(fault)).into_response()
+}
+
 /// The expiry, spelled as we spell it: a link has one form.
 fn expiry(text: &str) -> Option<i64> {
     text.parse().ok().filter(|t: &i64| t.to_string() == text)
@@ -60,10 +66,15 @@ async fn respond(download: Download, headers: &HeaderMap, head: bool) -> Result<
     let size = artifact.size;
     let etag = format!("\"{}\"", artifact.sha256);
     let said = |name: header::HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
-    if said(header::IF_NONE_MATCH).is_some_and(|tags| {
-        tags.split(',')
-            .any(|t| t.trim().trim_start_matches("W/") == etag || t.trim() == "*")
-    }) {
+    let names = |tags: &str, weak: &str| {
+        let mut tags = tags.split(',').map(str::trim);
+        tags.any(|tag| tag.trim_start_matches(weak) == etag || tag == "*")
+    };
+    // Only a strong tag says that the bytes are the same.
+    if said(header::IF_MATCH).is_some_and(|tags| !names(tags, "")) {
+        return Ok((StatusCode::PRECONDITION_FAILED, [(header::ETAG, etag)]).into_response());
+    }
+    if said(header::IF_NONE_MATCH).is_some_and(|tags| names(tags, "W/")) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
     }
     // A range of another version of the file would be glued to the wrong bytes.

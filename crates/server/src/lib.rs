@@ -60,7 +60,10 @@ pub fn router(bridge: Bridge) -> Router {
     Router::new()
         .route("/acp/events", get(events::handle))
         .route("/acp/events/whole", get(events::whole))
-        .route("/artifacts/openclaw/download", get(download::handle))
+        .route(
+            "/artifacts/openclaw/download",
+            get(download::handle).fallback(download::other_method),
+        )
         .route("/health", get(health))
         .route("/api/ping", get(ping))
         .route("/gateway/openclaw", any(answer::disabled))

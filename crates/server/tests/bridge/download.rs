@@ -115,6 +115,28 @@ async fn whole_files_and_ranges() {
             .status(),
         200
     );
+    for (tags, status) in [
+        (etag.as_str(), 200),
+        ("*", 200),
+        (&format!("\"other\", {etag}"), 200),
+        ("\"other\"", 412),
+        (&format!("W/{etag}"), 412),
+    ] {
+        let answer = files.get(&url, &[("if-match", tags)]).await;
+        assert_eq!(answer.status(), status, "{tags}");
+    }
+    for method in ["POST", "PUT", "DELETE", "PATCH"] {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let request = files.world.http.request(method.clone(), &url);
+        let refused = request.bearer_auth(TOKEN).send().await.unwrap();
+        assert_eq!(
+            (refused.status().as_u16(), header(&refused, "allow")),
+            (405, Some("GET, HEAD".into())),
+            "{method}"
+        );
+        let body: Value = refused.json().await.unwrap();
+        assert_eq!(body["error"]["data"]["code"], json!("METHOD_NOT_ALLOWED"));
+    }
     let head = files
         .world
         .http
