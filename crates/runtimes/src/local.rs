@@ -37,7 +37,7 @@ impl LocalWorkspace {
     /// Makes the session's folder its own. Can be repeated.
     pub async fn reserve(&self, session: &SessionKey) -> Result<(), Fault> {
         let (workspace, session) = (self.workspace.clone(), session.clone());
-        off_thread(move || workspace.reserve(&session).map_err(not_prepared)).await
+        off_thread(move || workspace.reserve(&session).map_err(not_reserved)).await
     }
 
     /// Removes the session's folder with everything in it, unless it is another's. Can be repeated.
@@ -236,6 +236,20 @@ async fn off_thread<T: Send + 'static>(
 /// What a caller is told when the disk said no. Paths of this machine go to the log.
 pub(crate) fn storage_fault(error: threadline_files::Error) -> Fault {
     Error::from(error).into()
+}
+
+/// What a caller is told when a session's folder is not its own. Whose it is may be another account's secret.
+fn not_reserved(error: Error) -> Fault {
+    match &error {
+        Error::Conflict { folder, .. } => Fault::new(
+            Code::Conflict,
+            format!(
+                "`{folder}` is the folder of another thread, whose key leads to the same name: characters such as / and : \
+                 become -, and a name ends after 96 characters. Use another thread key, or delete that thread."
+            ),
+        ),
+        _ => not_prepared(error),
+    }
 }
 
 /// What a caller is told when a turn's folders could not be made.

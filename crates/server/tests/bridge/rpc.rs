@@ -244,6 +244,9 @@ async fn keys_that_would_share_a_folder_are_told_before_anything_runs() {
             json!("CONFLICT"),
             "{refused}"
         );
+        let said = refused["error"]["message"].as_str().unwrap();
+        assert!(said.contains("is the folder of another thread"), "{said}");
+        assert!(said.contains("Use another thread key"), "{said}");
         // Nothing was made for it.
         assert_eq!(
             world
