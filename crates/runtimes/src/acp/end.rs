@@ -11,6 +11,10 @@ use super::{
 };
 use crate::{End, EndStatus};
 
+/// How a step stands whose end the agent never told, in a turn that went well.
+const UNTOLD: &str = "The agent did not say how this ended.";
+/// How one stands that waited for a permission to the end.
+const UNANSWERED: &str = "Nobody said whether it is allowed.";
 /// Characters of an agent's last words that are told.
 const LAST_WORDS: usize = 300;
 
@@ -199,7 +203,8 @@ pub(super) fn lost(past: &Past) -> End {
 /// Why nothing can be begun with an agent that says this about itself.
 pub(super) fn cannot_begin(bound: &Bound, answer: &Value) -> Option<End> {
     let version = at(answer, &["protocolVersion"]);
-    if version.as_u64() != Some(PROTOCOL) {
+    // Some languages write every number as a fraction.
+    if version.as_f64() != Some(PROTOCOL as f64) {
         let message = format!(
             "The agent speaks version {version} of the Agent Client Protocol; version {PROTOCOL} is needed."
         );
@@ -245,11 +250,15 @@ pub(super) fn closed_tools(past: &Past, end: Option<&End>, now: i64) -> Vec<Tool
     let worked = end.is_some_and(|end| end.status == EndStatus::Completed);
     let open = |tool: &&Tool| tool.state == StepState::Running;
     let closed = past.tools.values().filter(open).map(|tool| {
+        let (state, detail) = match worked {
+            true if past.declined.contains(&tool.id) => (StepState::Failed, None),
+            true if is_unanswered(past, tool) => (StepState::Failed, Some(UNANSWERED)),
+            true => (StepState::Done, tool.detail.is_none().then_some(UNTOLD)),
+            false => (StepState::Failed, None),
+        };
         let tool = Tool {
-            state: match worked && !past.declined.contains(&tool.id) {
-                true => StepState::Done,
-                false => StepState::Failed,
-            },
+            state,
+            detail: detail.map(str::to_owned).or_else(|| tool.detail.clone()),
             took: Some((now - tool.began).max(0)),
             ..tool.clone()
         };
@@ -258,10 +267,20 @@ pub(super) fn closed_tools(past: &Past, end: Option<&End>, now: i64) -> Vec<Tool
     closed.collect()
 }
 
+/// Whether the agent asked if it may, and nobody ever said.
+fn is_unanswered(past: &Past, tool: &Tool) -> bool {
+    let mut open = past.open().filter_map(|w| w.asked.question.as_ref());
+    open.any(|question| question.tool.as_deref() == Some(&tool.id))
+}
+
 /// Files that tool calls name as written, of those that did not fail.
 fn wrote(past: &Past) -> Vec<String> {
-    let counts =
-        |tool: &&Tool| tool.state != StepState::Failed && !past.declined.contains(&tool.id);
+    let counts = |tool: &&Tool| {
+        let is_over = tool.state != StepState::Running;
+        tool.state != StepState::Failed
+            && !past.declined.contains(&tool.id)
+            && (is_over || !is_unanswered(past, tool))
+    };
     let mut all: Vec<String> = Vec::new();
     for path in past.tools.values().filter(counts).flat_map(|t| &t.wrote) {
         if !all.contains(path) {

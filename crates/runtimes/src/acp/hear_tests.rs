@@ -254,3 +254,45 @@ fn a_last_word_that_cannot_be_read_may_be_the_end() {
     take(&mut past, &stray(7, None));
     assert_eq!(past.not_read, 4, "a line of a log is none");
 }
+
+#[test]
+fn a_step_that_is_open_when_its_turn_ends_is_shown_as_what_is_known() {
+    let mut past = prompted();
+    let told = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": {
+        "sessionUpdate": "tool_call", "toolCallId": "2", "title": "Look"}}});
+    take(&mut past, &entry(1, 0, told));
+    take(&mut past, &entry(2, 0, permission(json!(1), json!([]))));
+    let answer = json!({"jsonrpc": "2.0", "id": 12, "result": {"stopReason": "end_turn"}});
+    let heard = take(&mut past, &entry(3, 0, answer));
+    let steps: Vec<_> = heard
+        .frames
+        .iter()
+        .filter_map(|frame| match &frame.update {
+            Update::Step(step) => Some((&*step.step_id, step.state, step.detail.as_deref())),
+            _ => None,
+        })
+        .collect();
+    use threadline_contract::StepState::{Done, Failed};
+    assert_eq!(
+        steps,
+        [
+            ("1", Failed, Some("Nobody said whether it is allowed.")),
+            ("2", Done, Some("The agent did not say how this ended.")),
+        ]
+    );
+}
+
+#[test]
+fn a_version_is_a_number_however_it_is_written() {
+    for (version, is_known) in [("1", true), ("1.0", true), ("2", false), ("1.5", false)] {
+        let mut past = bound();
+        let text = format!(r#"{{"id":10,"result":{{"protocolVersion":{version}}}}}"#);
+        let frame = serde_json::from_str(&text).unwrap();
+        let heard = take(&mut past, &entry(1, 0, frame));
+        assert_eq!(
+            (heard.end.is_none(), past.agent.is_some()),
+            (is_known, is_known),
+            "{version}"
+        );
+    }
+}
