@@ -260,10 +260,7 @@ impl Hosts {
     /// Ends what hosts left running that were killed. To be done before anything else uses their folders.
     pub async fn sweep(&self) -> Result<Vec<Swept>, HostError> {
         let root = self.root.clone();
-        blocking(move || {
-            Ok(places(&root)?.iter().filter_map(sweep_one).collect())
-        })
-        .await
+        blocking(move || Ok(places(&root)?.iter().filter_map(sweep_one).collect())).await
     }
 
     /// What dead hosts have left running, by session: nothing, unless one was killed and nobody has swept

@@ -251,10 +251,7 @@ async fn a_folder_that_cannot_be_read_stands_in_nobodys_way() {
         let lost = [Standing::Lost(state)];
         assert_eq!(world.hosts.list().await.unwrap(), lost);
         assert_eq!(world.hosts.present().await.unwrap(), lost);
-        assert_eq!(
-            world.hosts.left().await.unwrap(),
-            [(SESSION.to_owned(), 1)]
-        );
+        assert_eq!(world.hosts.left().await.unwrap(), [(SESSION.to_owned(), 1)]);
         let swept = world.hosts.sweep().await.unwrap();
         assert_eq!(swept.len(), 1);
         assert!(!is_there(child));

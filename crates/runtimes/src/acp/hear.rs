@@ -84,7 +84,9 @@ impl Hearing<'_> {
         match id.number().and_then(|id| id.checked_sub(bound.base)) {
             Some(0) if past.agent.is_none() => self.initialized(bound, answer),
             Some(1) if past.session.is_none() => self.opened(bound, answer),
-            Some(2) if past.prompted.is_some() => self.out.end = Some(end::answered(self.past, answer)),
+            Some(2) if past.prompted.is_some() => {
+                self.out.end = Some(end::answered(self.past, answer))
+            }
             // A late one of an earlier turn, or one too many.
             _ => tracing::warn!(id = id.json(), "an agent answered what was not asked"),
         }
@@ -193,7 +195,10 @@ impl Hearing<'_> {
 
     /// It asks in a way that cannot be answered.
     fn asked_without_id(&mut self, method: String, params: &Value) {
-        self.declined(params, "the request has no id under which it could be answered");
+        self.declined(
+            params,
+            "the request has no id under which it could be answered",
+        );
         self.know(Fact::Asked(Asked {
             no: self.out.no,
             id: NO_ID.to_owned(),
@@ -278,7 +283,8 @@ impl Hearing<'_> {
 
     /// The agent takes a request back.
     fn unasked(&mut self, id: &Value) {
-        let is_it = |asked: &Asked| serde_json::from_str(&asked.id).is_ok_and(|it: Value| it == *id);
+        let is_it =
+            |asked: &Asked| serde_json::from_str(&asked.id).is_ok_and(|it: Value| it == *id);
         let mut requests = self.past.requests.values();
         let Some(waiting) = requests.find(|w| is_it(&w.asked)) else {
             return;

@@ -169,11 +169,14 @@ async fn a_line_that_is_too_long_is_a_gap_that_is_told() {
 async fn a_second_answer_to_what_was_answered_decides_nothing() {
     // The first requests of a host: `initialize` and `session/new`.
     for id in [10, 11] {
-        for said in [r#""error":{"code":-32603,"message":"late"}"#, r#""result":{}"#] {
+        for said in [
+            r#""error":{"code":-32603,"message":"late"}"#,
+            r#""result":{}"#,
+        ] {
             let stray = format!(r#"!raw {{"jsonrpc":"2.0","id":{id},{said}}}"#);
-            let orders = format!("!say before \n{stray}\n!say after");
+            let orders = format!("!say before\n{stray}\n!say after");
             let (seen, end) = finish(&World::new().acp(), &plan("r1", &orders)).await;
-            assert_eq!(texts(&seen), "before after", "{stray}");
+            assert_eq!(texts(&seen), "beforeafter", "{stray}");
             assert_eq!((end.status, end.message), (EndStatus::Completed, None));
         }
     }
@@ -181,13 +184,20 @@ async fn a_second_answer_to_what_was_answered_decides_nothing() {
 
 #[tokio::test]
 async fn an_id_comes_back_as_it_was_written() {
-    for id in ["18446744073709551621", "1180591620717411303424", "-5", "1.50", r#""\u00e9 1""#] {
+    for id in [
+        "18446744073709551621",
+        "1180591620717411303424",
+        "-5",
+        "1.50",
+        r#""\u00e9 1""#,
+    ] {
         let (world, order) = (World::new(), ask_as(id, "$S", "go on", ""));
         let (acp, plan) = (world.acp(), plan("r1", &format!("{order}\n!heard 1")));
         let mut follow = begin(&acp, &plan).await;
         let (_, ask) = question(&mut follow).await;
-        let answer = acp.answer(&plan.run_ref(), &ask.id, Some("Yes"));
-        answer.await.unwrap();
+        acp.answer(&plan.run_ref(), &ask.id, Some("Yes"))
+            .await
+            .unwrap();
         let (seen, end) = rest(follow).await;
         let id = id.replace("\\u00e9", "é");
         let want = format!(

@@ -228,7 +228,7 @@ const CANCELLED: &str = "{\"outcome\":\"cancelled\"}\n";
 #[tokio::test]
 async fn a_question_that_outlives_its_turn_is_over_and_keeps_no_host() {
     let mut world = World::new();
-    world.config.agent.idle = Duration::from_millis(300);
+    world.config.agent.idle = Duration::from_millis(1_500);
     let acp = world.acp();
     // One is open at the end of the turn, another comes after it.
     let plan = plan("r1", "!ask open 0\n!ask late 600\n!sleep 200\n!say bye");
@@ -286,10 +286,12 @@ async fn a_sub_agent_asks_like_any_other() {
         (ask.text.as_str(), ask.tool),
         (want, Some(ToolKind::Execute))
     );
-    let answer = acp.answer(&plan.run_ref(), &ask.id, Some("Yes"));
-    answer.await.unwrap();
+    acp.answer(&plan.run_ref(), &ask.id, Some("Yes"))
+        .await
+        .unwrap();
     let (after, end) = rest(follow).await;
-    let want = r#"{"jsonrpc":"2.0","id":"s","result":{"outcome":{"optionId":"y","outcome":"selected"}}}"#;
+    let want =
+        r#"{"jsonrpc":"2.0","id":"s","result":{"outcome":{"optionId":"y","outcome":"selected"}}}"#;
     assert_eq!(texts(&updates(&after)), want);
     assert_eq!(end.unwrap().status, EndStatus::Completed);
 }
