@@ -4,8 +4,9 @@ use std::time::Duration;
 
 /// For so long after a gateway that worked went away it is looked for closely: it is restarting.
 const CLOSE: Duration = Duration::from_secs(120);
-/// The pause between two tries in that time, at most.
-const NEAR: Duration = Duration::from_secs(1);
+/// The pause between two tries in that time, at most. A gateway that is ready may turn the first one away,
+/// and is to be found within a second and a half.
+const NEAR: Duration = Duration::from_millis(600);
 /// The longest pause at all.
 const FAR: Duration = Duration::from_secs(30);
 /// The first pause when no gateway was there yet.
@@ -41,13 +42,13 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_worked_is_looked_for_every_second_at_most_for_two_minutes() {
+    fn a_gateway_that_worked_is_looked_for_closely_for_two_minutes() {
         let gone = |s| is_close(Some(Duration::from_secs(s)));
-        assert_eq!(pause(gone(0), 0, None, 1.0), ms(1000));
-        assert_eq!(pause(gone(0), 0, None, 0.0), ms(400));
-        assert_eq!(pause(gone(119), 500, None, 1.0), ms(1000));
-        // Also when it asks for more: a restarted gateway is found within a second and a half.
-        assert_eq!(pause(gone(60), 3, Some(ms(5000)), 1.0), ms(1000));
+        assert_eq!(pause(gone(0), 0, None, 1.0), ms(600));
+        assert_eq!(pause(gone(0), 0, None, 0.0), ms(240));
+        assert_eq!(pause(gone(119), 500, None, 1.0), ms(600));
+        // Also when it asks for more.
+        assert_eq!(pause(gone(60), 3, Some(ms(5000)), 1.0), ms(600));
         assert_eq!(pause(gone(60), 3, Some(ms(200)), 1.0), ms(200));
         assert_eq!(pause(gone(120), 0, None, 1.0), ms(500));
     }
