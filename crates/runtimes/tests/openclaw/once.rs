@@ -32,13 +32,25 @@ pub(crate) async fn begin(
 /// The transcript of a session whose turn the gateway takes up again after a restart, under another id.
 pub(crate) fn taken_up() -> Do {
     Do::Ok(json!({
-        "messages": [
-            {"role": "user", "idempotencyKey": "turn-1:user"},
-            {"role": "user", "idempotencyKey": "resumed:user",
-             "provenance": {"sourceTool": "main_session_restart_recovery"}},
-        ],
+        "messages": [{"role": "user", "idempotencyKey": "turn-1:user"}, took_up("resumed")],
         "inFlightRun": {"runId": "resumed"},
     }))
+}
+
+/// The message with which the gateway takes a turn up, under this name.
+fn took_up(name: &str) -> Value {
+    json!({"role": "user", "idempotencyKey": format!("{name}:user"),
+           "provenance": {"sourceTool": "main_session_restart_recovery"}})
+}
+
+/// Sends a turn to a gateway that dies with it: its answer comes, and it was sent once.
+async fn survives(gateway: &Scripted) {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    begin(&runtime, "turn-1").await.unwrap();
+    let signals = end(&runtime, "turn-1").await;
+    assert_eq!(signals.last(), Some(&Signal::End(completed("survived"))));
+    assert_eq!(gateway.look(|g| g.asked("agent").len()), 1);
 }
 
 pub(crate) fn completed(text: &str) -> End {
@@ -180,23 +192,14 @@ async fn a_turn_that_is_taken_up_under_another_name_is_followed() {
         _ => usual(method, params, gateway),
     })
     .await;
-    let folder = tempfile::tempdir().unwrap();
-    let runtime = gateway.runtime(folder.path(), Some("t"));
-    begin(&runtime, "turn-1").await.unwrap();
-    let signals = end(&runtime, "turn-1").await;
-    assert_eq!(signals.last(), Some(&Signal::End(completed("survived"))));
-    assert_eq!(gateway.look(|g| g.asked("agent").len()), 1);
+    survives(&gateway).await;
 }
 
 /// Killed again when it had just taken the turn up: what it says of the second name is as old as that
 /// of the first.
 #[tokio::test]
 async fn a_turn_that_is_taken_up_twice_is_followed() {
-    let took_up = |name: &str| {
-        json!({"role": "user", "idempotencyKey": format!("{name}:user"),
-               "provenance": {"sourceTool": "main_session_restart_recovery"}})
-    };
-    let gateway = Scripted::start(move |method, params, gateway| match method {
+    let gateway = Scripted::start(|method, params, gateway| match method {
         "agent.wait" if gateway.boot == "boot-1" => {
             gateway.boot = "boot-3".into();
             gateway.uptime_ms = 3_000;
@@ -222,12 +225,7 @@ async fn a_turn_that_is_taken_up_twice_is_followed() {
         _ => usual(method, params, gateway),
     })
     .await;
-    let folder = tempfile::tempdir().unwrap();
-    let runtime = gateway.runtime(folder.path(), Some("t"));
-    begin(&runtime, "turn-1").await.unwrap();
-    let signals = end(&runtime, "turn-1").await;
-    assert_eq!(signals.last(), Some(&Signal::End(completed("survived"))));
-    assert_eq!(gateway.look(|g| g.asked("agent").len()), 1);
+    survives(&gateway).await;
 }
 
 #[tokio::test]
