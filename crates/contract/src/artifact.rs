@@ -270,11 +270,14 @@ pub enum OmitReason {
     NameTaken,
     /// More files than one request takes.
     OverLimit,
+    /// A reason that this version does not know: another bridge says so.
+    #[serde(other)]
+    Unknown,
 }
 
 impl OmitReason {
     /// Every one.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Symlink,
         Self::SpecialFile,
         Self::HardLink,
@@ -295,6 +298,7 @@ impl OmitReason {
         Self::RunCancelled,
         Self::NameTaken,
         Self::OverLimit,
+        Self::Unknown,
     ];
 
     /// What people read after the file's name, wherever it is told.
@@ -320,6 +324,7 @@ impl OmitReason {
             Self::RunCancelled => "was left by a run that was cancelled",
             Self::NameTaken => "has the name of another file of this run",
             Self::OverLimit => "came after as many files as are taken at once",
+            Self::Unknown => "was left out for a reason that is not known here",
         }
     }
 }
