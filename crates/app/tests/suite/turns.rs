@@ -267,7 +267,7 @@ async fn a25_news_of_another_thread_is_ignored() {
 }
 
 #[tokio::test]
-async fn the_registrys_end_frees_the_thread_before_the_result_is_out() {
+async fn the_registrys_end_frees_the_thread_and_tells_the_answer_before_the_result_is_out() {
     let world = World::new().await;
     let held = Plan {
         hold_result: true,
@@ -277,7 +277,7 @@ async fn the_registrys_end_frees_the_thread_before_the_result_is_out() {
     let thread = world.send("go").await.thread;
     let early = world
         .until(id(&thread), |t| {
-            t.lifecycle_state.status == Lifecycle::Ready
+            t.lifecycle_state.status == Lifecycle::Ready && transcript(t).len() == 2
         })
         .await;
     let want = (
@@ -286,7 +286,10 @@ async fn the_registrys_end_frees_the_thread_before_the_result_is_out() {
         Some(SyncStatus::Syncing),
     );
     assert_eq!(standing(&early), want);
-    assert_eq!(transcript(&early), [("user", "go", false)]);
+    assert_eq!(
+        transcript(&early),
+        [("user", "go", false), ("assistant", "text", false)]
+    );
     // A turn that comes meanwhile waits; the result of the first is not lost.
     world.bridge.always(Plan::done("second"));
     let queued = world.send_to(id(&thread), "more").await;
@@ -300,8 +303,8 @@ async fn the_registrys_end_frees_the_thread_before_the_result_is_out() {
         transcript(&done),
         [
             ("user", "go", false),
-            ("user", "more", false),
             ("assistant", "text", false),
+            ("user", "more", false),
             ("assistant", "second", false)
         ]
     );
