@@ -419,3 +419,27 @@ fn stored(world: &World, thread: &TaskThread) -> serde_json::Value {
     let bytes = std::fs::read(world.config.data.join("threads").join(name)).unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
+
+#[tokio::test]
+async fn where_the_session_works_is_told_from_its_second_turn_on() {
+    let world = World::new().await;
+    world.bridge.always(Plan::done("ok"));
+    let thread = world.done("one").await;
+    world.send_to(id(&thread), "two").await;
+    let done = world
+        .until(id(&thread), |t| settled(t) && transcript(t).len() == 4)
+        .await;
+    let session = done.context_state.task_association.unwrap().session_key;
+    let folder = format!(
+        "/srv/tasks/{}",
+        threadline_contract::scope::segment(session.unwrap().as_str())
+    );
+    let turns = world.bridge.turns();
+    assert_eq!(turns[0].params["remoteWorkingDirectoryHint"], json!(null));
+    assert_eq!(turns[1].params["remoteWorkingDirectoryHint"], json!(folder));
+    let prompt = turns[1].params["prompt"].as_str().unwrap();
+    let (block, words) = threadline_contract::context::split(prompt);
+    let hint = format!("Remote workspace hint: {folder} (");
+    assert!(block.unwrap().contains(&hint), "{prompt}");
+    assert_eq!(words, "two");
+}

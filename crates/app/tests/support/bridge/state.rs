@@ -148,7 +148,7 @@ impl Inner {
             "status": status, "sessionId": run.thread, "threadId": run.thread, "appThreadKey": run.thread,
             "runId": id, "turnId": id, "sessionKey": session, "runtime": run.runtime,
             "mode": "agent-chat", "artifactScope": scope_of(run, id), "createdAt": run.created,
-            "source": "registry", "observedAt": Millis::now(),
+            "artifactDirectory": format!("/srv/{}", scope_of(run, id)), "source": "registry", "observedAt": Millis::now(),
         });
         if run.runtime == RuntimeId::OpenClaw {
             out["openclawSessionKey"] = json!(session);
