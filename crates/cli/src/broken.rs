@@ -1,6 +1,7 @@
 //! A fault in Threadline itself: said in a plain sentence, and ended with a number of its own.
 
 use std::{
+    backtrace::{Backtrace, BacktraceStatus},
     panic::{self, AssertUnwindSafe, PanicHookInfo},
     process::ExitCode,
 };
@@ -12,7 +13,14 @@ use crate::{exit::Exit, output::print_json};
 
 /// Does something; where it breaks, that is said and nothing of it goes on.
 pub(crate) fn guarded(json: bool, work: impl FnOnce() -> ExitCode) -> ExitCode {
-    panic::set_hook(Box::new(move |info| complain!("{}", sentence(info))));
+    panic::set_hook(Box::new(move |info| {
+        complain!("{}", sentence(info));
+        // Whoever looks for the fault asks for it with RUST_BACKTRACE.
+        let trace = Backtrace::capture();
+        if trace.status() == BacktraceStatus::Captured {
+            complain!("{trace}");
+        }
+    }));
     match panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(exit) => exit,
         Err(_) => {

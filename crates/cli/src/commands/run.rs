@@ -77,11 +77,13 @@ pub(super) async fn watch(context: &Context, args: OneThread) -> Result<Exit, Fa
 
 pub(super) async fn sync(context: &Context, args: OneThread) -> Result<Exit, Fault> {
     let client = context.client().await?;
+    let before = show(&client, &args.thread).await?;
     let thread = args.thread;
     let view: ThreadView = client.call(api::SYNC, ThreadParams { thread }).await?;
     let after = last_event(&view);
     follow(Follow {
         after,
+        before: Some(before),
         ..Follow::of(context, client, view)
     })
     .await

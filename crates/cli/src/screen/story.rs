@@ -60,6 +60,8 @@ pub(crate) struct Story {
     heard: i64,
     /// Characters of the answer that were told.
     told: u64,
+    /// The run whose answer was there before, and is not told again.
+    answered: Option<RunId>,
     running: Vec<Step>,
     asked: BTreeMap<QuestionId, Question>,
     /// Questions that ended. The thread's state can be older than that.
@@ -83,6 +85,7 @@ impl Story {
             early: None,
             heard: 0,
             told: 0,
+            answered: None,
             running: Vec::new(),
             asked: BTreeMap::new(),
             closed: BTreeSet::new(),
@@ -91,6 +94,17 @@ impl Story {
             away: None,
             last_words: None,
         }
+    }
+
+    /// The same, by somebody who knows already what stands in this thread.
+    pub(crate) fn knowing(self, before: Option<&ThreadView>) -> Self {
+        let answered = before.and_then(|before| {
+            let context = &before.thread.context_state;
+            let run = context.task_association.as_ref()?.run_id.clone()?;
+            let mut messages = context.messages.iter();
+            messages.any(|m| is_answer(m, &run)).then_some(run)
+        });
+        Self { answered, ..self }
     }
 
     /// What the run said about its end, if it did not succeed.
@@ -210,12 +224,14 @@ impl Story {
 
     /// An answer that no event told, as soon as the thread has it.
     fn answer(&mut self, out: &mut Vec<Say>) {
-        if self.told > 0 || self.run.is_none() || !self.is_told(&self.view) {
+        let Some(run) = self.run.as_ref().filter(|_| self.told == 0) else {
+            return;
+        };
+        if self.answered.as_ref() == Some(run) || !self.is_told(&self.view) {
             return;
         }
-        let messages = self.view.thread.context_state.messages.iter();
-        let mut own = messages.filter(|m| m.role == Role::Assistant && m.run_id == self.run);
-        if let Some(answer) = own.find(|m| !m.error) {
+        let mut messages = self.view.thread.context_state.messages.iter();
+        if let Some(answer) = messages.find(|m| is_answer(m, run)) {
             self.told = answer.text.chars().count() as u64;
             out.push(Say::Text(format!("{}\n", answer.text.trim_end())));
         }
@@ -418,6 +434,10 @@ impl Story {
             }
         }
     }
+}
+
+fn is_answer(message: &Message, run: &RunId) -> bool {
+    message.role == Role::Assistant && !message.error && message.run_id.as_ref() == Some(run)
 }
 
 fn is_waiting(view: &ThreadView, request: &RequestId) -> bool {

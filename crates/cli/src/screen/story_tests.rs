@@ -234,6 +234,13 @@ fn an_answer_that_no_event_told_is_told_before_its_files_are_here() {
         [answer, doing("Syncing the files")]
     );
     assert_eq!(story.hear(seen(syncing.clone())), []);
+    // Who knows it already is not told again.
+    let known = view(syncing.clone());
+    let mut again = Story::new(Which::Current, known.clone()).knowing(Some(&known));
+    assert_eq!(
+        again.hear(seen(syncing.clone())),
+        [doing("Syncing the files")]
+    );
     // One that was told word by word is not told again; and as long as words may come, they come first.
     let mut told = Story::new(Which::Current, view(running(Some("r1"))));
     told.hear(seen(running(Some("r1"))));

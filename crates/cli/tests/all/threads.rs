@@ -178,7 +178,8 @@ fn a_thread_is_retried_and_synced() {
         .unwrap()
         .to_owned();
     fs::remove_file(format!("{folder}/notes.md")).unwrap();
-    world.run(&["sync", &good]).ended(0);
+    let said = world.run(&["sync", &good]).ended(0);
+    assert!(said.out.starts_with("✓ notes.md"), "{said:?}");
     assert!(fs::exists(format!("{folder}/notes.md")).unwrap());
     let said = world.run(&["cancel", &good]).ended(0);
     assert_eq!(said.out, format!("Nothing of {good} runs or waits.\n"));
