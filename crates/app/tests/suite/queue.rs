@@ -336,3 +336,51 @@ async fn one_turn_that_was_stopped_before_a_crash_does_not_take_the_waiting_ones
         ]
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_sent_is_what_the_transcript_says_however_an_edit_and_the_start_meet() {
+    let world = World::new().await;
+    let thread = busy(&world, &[]).await;
+    let mut run = world.bridge.run_of(&thread.thread_id).unwrap();
+    for n in 0..20 {
+        // The next one holds too, so that the one after it waits.
+        world.bridge.always(Plan::hold());
+        let waiting = world
+            .send_to(id(&thread), &format!("before {n}"))
+            .await
+            .thread;
+        let edit = EditTurnParams {
+            thread: thread.name.clone(),
+            request_id: request(&waiting, 0),
+            prompt: format!("after {n}"),
+        };
+        let app = world.app.clone();
+        let editing = tokio::spawn(async move {
+            tokio::time::sleep(std::time::Duration::from_millis(n)).await;
+            app.queue_edit(edit).await
+        });
+        world.bridge.complete(&run, Plan::done("ok"));
+        let edited = match editing.await.unwrap() {
+            Ok(_) => true,
+            Err(fault) => {
+                assert_eq!(fault.code, Code::TurnNotWaiting);
+                false
+            }
+        };
+        eventually("the next run", || async {
+            world.bridge.run_of(&thread.thread_id).as_ref() != Some(&run)
+        })
+        .await;
+        run = world.bridge.run_of(&thread.thread_id).unwrap();
+        let wanted = match edited {
+            true => format!("after {n}"),
+            false => format!("before {n}"),
+        };
+        let said = world.thread(id(&thread)).await;
+        let said = asked(&said).last().unwrap().0.to_owned();
+        assert_eq!(
+            (sent(&world).pop().unwrap(), said),
+            (wanted.clone(), wanted)
+        );
+    }
+}
