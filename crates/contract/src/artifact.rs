@@ -270,11 +270,13 @@ pub enum OmitReason {
     NameTaken,
     /// More files than one request takes.
     OverLimit,
+    /// A file of Threadline itself: its data, its settings, or a host's.
+    Protected,
 }
 
 impl OmitReason {
     /// Every one.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Symlink,
         Self::SpecialFile,
         Self::HardLink,
@@ -295,6 +297,7 @@ impl OmitReason {
         Self::RunCancelled,
         Self::NameTaken,
         Self::OverLimit,
+        Self::Protected,
     ];
 
     /// What people read after the file's name, wherever it is told.
@@ -320,6 +323,7 @@ impl OmitReason {
             Self::RunCancelled => "was left by a run that was cancelled",
             Self::NameTaken => "has the name of another file of this run",
             Self::OverLimit => "came after as many files as are taken at once",
+            Self::Protected => "belongs to Threadline itself and never leaves it",
         }
     }
 }

@@ -204,6 +204,7 @@ impl Read {
             openclaw,
             agents: vec![],
             hosts,
+            protected: vec![],
             rules,
             keep,
             cache_bytes,

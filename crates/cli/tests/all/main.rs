@@ -12,6 +12,7 @@ mod bad_input;
 mod first_run;
 mod model;
 mod owner;
+mod protected;
 mod questions;
 mod recovery;
 mod room;

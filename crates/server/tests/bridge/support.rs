@@ -121,6 +121,7 @@ impl World {
             EngineConfig {
                 node: "test".into(),
                 data: folder.join("data"),
+                protected: vec![],
                 attachments: folder.join("attachments"),
                 work_roots: vec![folder.to_owned()],
                 thread_folders: folder.join("threads"),
