@@ -5,6 +5,7 @@ import { h, ticked } from './dom.js';
 import { refresh } from './live.js';
 import { Refused, rpc } from './rpc.js';
 import { attached, forget } from './attach.js';
+import { sure } from './sure.js';
 
 // What the page before had to tell.
 function tell() {
@@ -19,8 +20,15 @@ export function begin() {
     const form = event.target.closest('form[data-rpc]');
     if (!form) return;
     event.preventDefault();
-    send(form, event.submitter);
+    meant(form).then((yes) => yes && send(form, event.submitter));
   });
+}
+
+// Whether the person really wants this, where it cannot be taken back. A run that ended meanwhile, or that
+// another one followed, is not the one that was asked about.
+async function meant(form) {
+  const { sure: title, about, yes, no, run } = form.dataset;
+  return !title || sure({ title, text: about, yes, no }, () => form.isConnected && form.dataset.run === run);
 }
 
 async function send(form, button) {
@@ -117,6 +125,12 @@ export function keepDrafts() {
     if (!field) return;
     sessionStorage.setItem(key(field.form), field.value);
     grow(field);
+  });
+  // Not every browser presses a button that is not shown, and the next one would be an answer.
+  document.addEventListener('keydown', (event) => {
+    if (event.key !== 'Enter' || event.isComposing || !event.target.matches?.('.answers .own input')) return;
+    event.preventDefault();
+    event.target.form.requestSubmit(event.target.form.querySelector('.own button'));
   });
   document.addEventListener('keydown', (event) => {
     const field = event.target.closest?.('[data-write]');

@@ -14,7 +14,7 @@ use threadline_contract::{
     thread::{Lifecycle, TaskThread},
 };
 
-use super::{Frame, Here, Unmade, act, ask, attach, form, icon, needs, permit};
+use super::{Frame, Here, Unmade, act, ask, attach, icon, needs, permit};
 use crate::{Web, local::call, markdown, urls, words};
 
 /// Events that an opened page begins with. A log can be long; the script fetches earlier ones when
@@ -115,12 +115,24 @@ fn is_going(record: &TaskThread) -> bool {
 }
 
 fn cancel(record: &TaskThread) -> Markup {
-    form(
-        api::CANCEL,
-        &record.name,
-        &urls::thread(&record.name),
-        &html! { button.button type="submit" data-cancel { "Cancel " kbd { "." } } },
-    )
+    let run = record.context_state.task_association.as_ref();
+    let run = run.and_then(|run| run.run_id.as_ref());
+    let waits = match record.context_state.queued_turns.len() {
+        0 => "",
+        1 => " The message that waits is dropped.",
+        _ => " The messages that wait are dropped.",
+    };
+    html! {
+        form.act method="post" action="/do" data-rpc=(api::CANCEL) data-run=[run]
+            data-sure="Cancel this run?" data-yes="Cancel the run" data-no="Let it run"
+            data-about={ "It stops now and does not go on later. What it has done until then stays." (waits) } {
+            input type="hidden" name="method" value=(api::CANCEL);
+            input type="hidden" name="thread" value=(record.name);
+            input type="hidden" name="back" value=(urls::thread(&record.name));
+            button.button type="submit" data-cancel { "Cancel " kbd { "." } }
+            p.error role="alert" data-own hidden {}
+        }
+    }
 }
 
 /// What is done seldom.
@@ -165,7 +177,7 @@ fn conversation(view: &ThreadView) -> Markup {
     html! {
         @if turns.is_empty() { p.muted.center { "Nothing was said here yet." } }
         @for (n, turn) in turns.iter().enumerate() { (turns::draw(view, turn, last == Some(n))) }
-        @for (n, question) in orphans.enumerate() { (turns::question(view, question, n == 0)) }
+        @for question in orphans { (turns::question(view, question)) }
         @if let Some(away) = &view.away {
             p.note {
                 b { "Its bridge cannot be heard. " } (words::ticked(&away.message))
@@ -227,16 +239,16 @@ fn said(text: &str) -> Markup {
     html! { div.said { (markdown::draw(text)) } }
 }
 
-pub(super) fn asked(question: &threadline_contract::Question, keys: bool, thread: &str) -> Markup {
+pub(super) fn asked(question: &threadline_contract::Question, thread: &str) -> Markup {
     let id = format!("ask-{}", question.question_id);
     html! {
-        div.card.ask #(format!("q-{}", question.question_id)) role="group" aria-labelledby=(id) {
+        div.card.ask #(format!("q-{}", question.question_id)) data-card tabindex="0" role="group" aria-labelledby=(id) {
             (ask::text(question, None, Some(&id)))
             p.muted.small {
                 "Asked " (words::ago(question.asked_at)) " · "
                 (ask::wanted(question)) ", also over a restart"
             }
-            (ask::answers(question, ask::Lay::Column, keys, &urls::thread(thread)))
+            (ask::answers(question, ask::Lay::Column, &urls::thread(thread)))
         }
     }
 }

@@ -109,7 +109,7 @@ pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
                     p.small.muted.unfinished { "Unfinished: the run ended before it had said the rest." }
                 }
             }
-            @for (n, open) in questions.enumerate() { (question(view, open, n == 0)) }
+            @for open in questions { (question(view, open)) }
             @if shows_outcome { (outcome(view, turn)) } @else {
                 @for message in by(Role::Assistant).filter(|m| m.error) {
                     p.note.bad { (words::ticked(&message.text)) }
@@ -170,8 +170,8 @@ fn waiting(view: &ThreadView, turn: &Turn<'_>) -> Markup {
     }
 }
 
-pub(super) fn question(view: &ThreadView, question: &Question, first: bool) -> Markup {
-    asked(question, first, &view.thread.name)
+pub(super) fn question(view: &ThreadView, question: &Question) -> Markup {
+    asked(question, &view.thread.name)
 }
 
 /// How the last run ended, when it did not end well, and what can be done about it.
