@@ -4,6 +4,9 @@
 //! events go out as server-sent events (`GET /app/events`, [`AppEvent`]). The HTTP layer is a thin
 //! shell around `App::dispatch`, `App::events` and `App::changes`.
 
+mod deletion;
+mod queue;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +19,11 @@ use threadline_contract::{
     turn::InlineAttachment,
 };
 
+pub use self::{
+    deletion::{DeleteParams, Deleted, DeletionPreview, FileTotal, OwnFile},
+    queue::{CancelParams, EditTurnParams, Queue, QueueParams, QueuedTurnView, TurnParams},
+};
+
 /// Sends a turn; makes the thread when none is named. [`SendParams`] → [`ThreadView`].
 pub const SEND: &str = "app.send";
 /// Sends the last turn again that was not dropped while it waited, as a new one. [`RetryParams`] → [`ThreadView`].
@@ -24,17 +32,26 @@ pub const RETRY: &str = "app.retry";
 pub const LIST: &str = "app.list";
 /// One thread with all of its state. [`ThreadParams`] → [`ThreadView`].
 pub const SHOW: &str = "app.show";
-/// Stops the run and drops the turns that wait. [`ThreadParams`] → [`ThreadView`].
+/// Stops the run and drops the turns that wait, or only one turn. [`CancelParams`] → [`ThreadView`].
 pub const CANCEL: &str = "app.cancel";
+/// The turns that wait here, in the order in which they start. [`QueueParams`] → [`Queue`].
+pub const QUEUE_LIST: &str = "app.queue.list";
+/// Drops one turn that waits, and nothing else. [`TurnParams`] → [`ThreadView`].
+pub const QUEUE_DROP: &str = "app.queue.drop";
+/// Gives one turn that waits other words. [`EditTurnParams`] → [`ThreadView`].
+pub const QUEUE_EDIT: &str = "app.queue.edit";
 /// Brings a result or files that are still missing here. [`ThreadParams`] → [`ThreadView`].
 pub const SYNC: &str = "app.sync";
 /// Puts a thread away. [`ThreadParams`] → [`ThreadView`].
 pub const ARCHIVE: &str = "app.archive";
 /// Brings it back. [`ThreadParams`] → [`ThreadView`].
 pub const RESTORE: &str = "app.restore";
-/// Removes an archived thread for good: its record, the folder that was made for it, and everything
-/// that its bridge holds of it. [`ThreadParams`] → [`Deleted`].
+/// Removes an archived thread for good: its record, the files that were delivered to it, and everything
+/// that its bridge holds of it. Files that the user made or edited stay unless told otherwise.
+/// [`DeleteParams`] → [`Deleted`].
 pub const DELETE: &str = "app.delete";
+/// What a deletion would remove, and which files are the user's own. [`ThreadParams`] → [`DeletionPreview`].
+pub const DELETE_PREVIEW: &str = "app.delete.preview";
 /// Answers a question. [`AnswerParams`] → [`Question`].
 pub const ANSWER: &str = "app.answer";
 /// The questions that wait. No parameters → [`Asked`].
@@ -61,16 +78,20 @@ pub const OPERATOR_CANCEL: &str = "app.operator.cancel";
 pub const PROBLEMS: &str = "app.problems";
 
 /// Every method, in the order of the documentation.
-pub const ALL: [&str; 19] = [
+pub const ALL: [&str; 23] = [
     SEND,
     RETRY,
     LIST,
     SHOW,
     CANCEL,
+    QUEUE_LIST,
+    QUEUE_DROP,
+    QUEUE_EDIT,
     SYNC,
     ARCHIVE,
     RESTORE,
     DELETE,
+    DELETE_PREVIEW,
     ANSWER,
     QUESTIONS,
     HOME,
@@ -364,23 +385,6 @@ pub struct Away {
     pub since_ms: Millis,
     /// Until when it is tried again at least.
     pub gives_up_at_ms: Millis,
-}
-
-/// Result of [`DELETE`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Deleted {
-    /// The thread that is gone.
-    pub thread_id: AppThreadKey,
-    /// Its name.
-    pub name: String,
-    /// The folder that went with it; absent when it was not ours to remove.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub removed_folder: Option<String>,
-    /// What its bridge holds of it is not gone yet: why, in a sentence. It goes as soon as it can,
-    /// also after a restart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pending: Option<String>,
 }
 
 /// A question together with the thread that asks.

@@ -19,6 +19,7 @@ mod run;
 mod send;
 mod syncing;
 mod threads;
+mod waiting_turns;
 mod which;
 
 use std::{

@@ -1,6 +1,8 @@
 //! The bridge, as seen from here: requests, streams of events and downloads over HTTP.
 
+pub(crate) mod lenient;
 pub(crate) mod patience;
+pub(crate) mod snapshot;
 pub(crate) mod sse;
 pub(crate) mod trouble;
 

@@ -3,9 +3,11 @@
 //! What concerns a run names the request that it was sent with: an answer that comes after the
 //! thread has moved on, or after the user stopped the run, changes nothing.
 
+mod waiting;
+
 use threadline_contract::{
     ArtifactScope, Code, Fault, Millis, Omitted, Question, QuestionState, RequestId, ResultCode,
-    RunId, RunStatus, Snapshot,
+    RunId, RunStatus,
     thread::{
         CLOSED_QUESTIONS, ExecutionMode, Lifecycle, Message, Move, QueuedTurn, Role, SyncStatus,
         TaskAssociation, TaskThread, TurnState,
@@ -13,11 +15,22 @@ use threadline_contract::{
 };
 
 use crate::{
-    bridge::trouble::Trouble,
+    bridge::{snapshot::Snapshot, trouble::Trouble},
     lane::Place,
     sync::Outcome,
     verdict::{self, Verdict},
 };
+
+pub(crate) use self::waiting::{drop_turn, edit_turn};
+
+/// What becomes of the turns that wait when the run before them is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// They are dropped as well.
+    Dropped,
+    /// They go on.
+    Kept,
+}
 
 /// Characters of a title.
 const TITLE: usize = 200;
@@ -69,13 +82,17 @@ pub(crate) fn turned_away(record: &mut TaskThread, turn: &QueuedTurn, fault: &Fa
 /// The thread's current request is this one now; no run is known yet.
 fn associate(record: &mut TaskThread, request: &RequestId, now: Millis) {
     let context = &mut record.context_state;
-    // The session is the runtime's; a new run on it does not change it.
-    let session_key = context.task_association.take().and_then(|a| a.session_key);
+    // The session is the runtime's; a new run on it changes neither it nor where it works.
+    let before = context.task_association.take();
+    let (session_key, remote_working_directory) = before
+        .map(|a| (a.session_key, a.remote_working_directory))
+        .unwrap_or_default();
     context.task_association = Some(TaskAssociation {
         app_thread_key: record.thread_id.clone(),
         request_id: request.clone(),
         run_id: None,
         session_key,
+        remote_working_directory,
         artifact_scope: None,
         started_at_ms: now,
         last_event_id: 0,
@@ -142,7 +159,7 @@ pub(crate) fn handle(
     snapshot: &Snapshot,
     asked_at: Millis,
 ) {
-    let scope = Some(&snapshot.artifact_scope);
+    let scope = snapshot.artifact_scope.as_ref();
     announced(record, request, &snapshot.run_id, scope, asked_at);
     identify(record, request, snapshot);
 }
@@ -285,26 +302,34 @@ pub(crate) fn unsent(
     Ok(())
 }
 
-/// The user wants the run to stop, and its bridge can be asked: the turns that wait are dropped, and
-/// the run goes on until it is known to have stopped.
-pub(crate) fn stop_asked(record: &mut TaskThread) {
-    drop_waiting(record);
+/// The user wants the run to stop, and its bridge can be asked: the run goes on until it is known to
+/// have stopped.
+pub(crate) fn stop_asked(record: &mut TaskThread, waiting: Waiting) {
+    if waiting == Waiting::Dropped {
+        waiting::drop_all(record);
+    }
     if let Some(association) = record.context_state.task_association.as_mut() {
         association.cancel_requested = true;
     }
 }
 
-/// The user stops the thread: the run that goes on, and every turn that waits. Tells whether a run
-/// must be stopped at the bridge.
-pub(crate) fn aborted(record: &mut TaskThread, now: Millis) -> Result<bool, Fault> {
+/// The user stops the thread, and its bridge cannot be asked now or has nothing to stop. Tells whether a
+/// run must be stopped at the bridge.
+pub(crate) fn aborted(
+    record: &mut TaskThread,
+    waiting: Waiting,
+    now: Millis,
+) -> Result<bool, Fault> {
     let status = record.lifecycle_state.status;
     if status == Lifecycle::Ready {
         return Err(Fault::invalid("The thread has no run to cancel."));
     }
-    drop_waiting(record);
+    if waiting == Waiting::Dropped {
+        waiting::drop_all(record);
+    }
     let running = status == Lifecycle::Running;
     if running {
-        stop_asked(record);
+        stop_asked(record, waiting);
     }
     stopped(record)?;
     leave(record, Vec::new(), now);
@@ -341,20 +366,28 @@ fn leave(record: &mut TaskThread, left: Vec<Omitted>, now: Millis) {
     }
 }
 
+/// What a run that was cancelled left, as its bridge says now.
+pub(crate) fn left(record: &mut TaskThread, request: &RequestId, left: Vec<Omitted>, now: Millis) {
+    let at_rest = record.lifecycle_state.status == Lifecycle::Ready;
+    if at_rest && current(record, request).is_some_and(|a| a.cancel_requested) {
+        let context = &mut record.context_state;
+        context.last_artifact_sync_status = Some(SyncStatus::NoArtifacts);
+        if context.last_omitted != left {
+            context.last_artifact_sync_at_ms = Some(now);
+            context.last_omitted = left;
+        }
+    }
+}
+
+/// What there is of a run of which nothing is brought.
+pub(crate) fn left_of(told: &verdict::Told) -> Vec<Omitted> {
+    not_brought(&told.snapshot, &verdict::verdict(told))
+}
+
 /// What the bridge did not take of a run's files, and what is not brought of those that it took.
 fn not_brought(snapshot: &Snapshot, verdict: &Verdict) -> Vec<Omitted> {
     let omitted = snapshot.artifacts.iter().flat_map(|set| &set.omitted);
     omitted.chain(&verdict.left).cloned().collect()
-}
-
-fn drop_waiting(record: &mut TaskThread) {
-    let context = &mut record.context_state;
-    context.queued_turns.clear();
-    for message in &mut context.messages {
-        if message.state == Some(TurnState::Queued) {
-            message.state = Some(TurnState::Dropped);
-        }
-    }
 }
 
 /// The thread goes on with the run that it had given up on.
@@ -424,6 +457,24 @@ fn current<'a>(record: &'a mut TaskThread, request: &RequestId) -> Option<&'a mu
     association.filter(|a| a.request_id == *request)
 }
 
+/// Whether this is the thread's last request, and the user stopped it.
+pub(crate) fn was_cancelled(record: &TaskThread, request: &RequestId) -> bool {
+    let association = record.context_state.task_association.as_ref();
+    association.is_some_and(|a| a.request_id == *request && a.cancel_requested)
+}
+
+/// Whether nothing more is wanted of the thread's last request: it ended well with all of its files, or
+/// the user stopped it.
+pub(crate) fn is_done_with(record: &TaskThread, request: &RequestId) -> bool {
+    let association = record.context_state.task_association.as_ref();
+    let all_here = matches!(
+        record.context_state.last_artifact_sync_status,
+        Some(SyncStatus::Synced | SyncStatus::NoExportedArtifacts)
+    );
+    let well = record.lifecycle_state.last_result_code == Some(ResultCode::Success) && all_here;
+    association.is_some_and(|a| a.request_id == *request && (a.cancel_requested || well))
+}
+
 /// Whether somebody waits for the thread's run to stop.
 pub(crate) fn stopping(record: &TaskThread) -> bool {
     let association = record.context_state.task_association.as_ref();
@@ -439,7 +490,12 @@ fn identify(record: &mut TaskThread, request: &RequestId, snapshot: &Snapshot) {
     let Some(association) = current(record, request) else {
         return;
     };
-    association.session_key = Some(snapshot.session_key.clone());
+    if let Some(session) = &snapshot.session_key {
+        association.session_key = Some(session.clone());
+    }
+    if let Some(folder) = snapshot.session_folder() {
+        association.remote_working_directory = Some(folder);
+    }
     if let Some(usage) = snapshot.usage {
         association.usage = Some(usage);
     }
@@ -447,11 +503,15 @@ fn identify(record: &mut TaskThread, request: &RequestId, snapshot: &Snapshot) {
         association.wall_ms = Some(ended.since(began));
         association.waited_ms = snapshot.waited_ms.filter(|ms| *ms > 0);
     }
-    record.execution_binding.execution_mode = match snapshot.runtime.target() {
+    // A bridge that does not say where it runs leaves it as the thread has it.
+    let Some(runtime) = &snapshot.runtime else {
+        return;
+    };
+    record.execution_binding.execution_mode = match runtime.target() {
         "gateway" => ExecutionMode::Gateway,
         _ => ExecutionMode::Agent,
     };
-    record.execution_binding.runtime = Some(snapshot.runtime.clone());
+    record.execution_binding.runtime = Some(runtime.clone());
 }
 
 /// Ends the run that goes on. A turn that waits behind it keeps the thread from being at rest.

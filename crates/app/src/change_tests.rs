@@ -131,7 +131,7 @@ fn what_does_not_concern_the_current_request_changes_nothing() {
     heard_until(&mut r, &request(2), 99);
     assert_eq!(r, before);
     // After a stop the current one's news do not count either.
-    assert!(aborted(&mut r, Millis(4)).unwrap());
+    assert!(aborted(&mut r, Waiting::Dropped, Millis(4)).unwrap());
     let before = r.clone();
     assert!(
         !ended(
@@ -187,9 +187,9 @@ proptest! {
                 2 => ended_early(&mut r, &request(who), RunStatus::Completed, None),
                 3 => ended(&mut r, &request(who), &snapshot(who, "completed"), &good(), Millis(1), Millis(5)).map(drop),
                 4 => lost(&mut r, &request(who), &Trouble::final_(Code::ConnectionClosed, "x"), Millis(5)),
-                5 => aborted(&mut r, Millis(5)).map(drop),
+                5 => aborted(&mut r, Waiting::Dropped, Millis(5)).map(drop),
                 6 => unsent(&mut r, &request(who), &Fault::invalid("x")),
-                8 => { if r.lifecycle_state.status == Lifecycle::Running { stop_asked(&mut r); } Ok(()) }
+                8 => { if r.lifecycle_state.status == Lifecycle::Running { stop_asked(&mut r, Waiting::Dropped); } Ok(()) }
                 7 => resumed(&mut r, &request(who), Millis(who.into())),
                 _ => { synced(&mut r, &request(who), &Outcome::failed(&Fault::invalid("x")), Millis(5)); Ok(()) }
             };
@@ -222,7 +222,7 @@ fn stopping_record() -> TaskThread {
     asked(&mut r, turn(1), Place::Start).unwrap();
     begin(&mut r, &request(1), Millis(9)).unwrap();
     asked(&mut r, turn(2), Place::Wait).unwrap();
-    stop_asked(&mut r);
+    stop_asked(&mut r, Waiting::Dropped);
     r
 }
 

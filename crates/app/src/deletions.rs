@@ -23,6 +23,9 @@ pub(crate) struct Deletion {
     pub(crate) folder: PathBuf,
     /// What the outbox may still hold of it.
     pub(crate) requests: Vec<RequestId>,
+    /// The files that the user made or edited go too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) with_own_files: bool,
 }
 
 /// The notes. Everything here blocks.

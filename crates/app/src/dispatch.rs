@@ -6,7 +6,7 @@ use threadline_contract::{Code, Fault};
 
 use crate::{
     App,
-    api::{self, ListParams, NoParams, ThreadParams},
+    api::{self, CancelParams, ListParams, NoParams, ThreadParams},
     fault::internal,
 };
 
@@ -26,11 +26,21 @@ impl App {
             api::RETRY => result(self.retry(read(params)?).await),
             api::LIST => result(self.list(&read::<ListParams>(params)?).await),
             api::SHOW => result(self.show(&thread(params)?).await),
-            api::CANCEL => result(self.cancel(&thread(params)?).await),
+            api::CANCEL => {
+                let CancelParams { thread, request_id } = read(params)?;
+                result(match request_id {
+                    Some(request) => self.cancel_turn(&thread, &request).await,
+                    None => self.cancel(&thread).await,
+                })
+            }
+            api::QUEUE_LIST => result(self.queue_list(read(params)?).await),
+            api::QUEUE_DROP => result(self.queue_drop(read(params)?).await),
+            api::QUEUE_EDIT => result(self.queue_edit(read(params)?).await),
             api::SYNC => result(self.sync(&thread(params)?).await),
             api::ARCHIVE => result(self.archive(&thread(params)?).await),
             api::RESTORE => result(self.restore(&thread(params)?).await),
-            api::DELETE => result(self.delete(&thread(params)?).await),
+            api::DELETE => result(self.delete(read(params)?).await),
+            api::DELETE_PREVIEW => result(self.delete_preview(&thread(params)?).await),
             api::ANSWER => result(self.answer(read(params)?).await),
             api::QUESTIONS => {
                 read::<NoParams>(params)?;

@@ -15,15 +15,16 @@ use bytes::Bytes;
 use serde_json::Value;
 use threadline_contract::{
     AppThreadKey, Code, Millis, RequestId, ResultCode, RunId, RunStatus, SessionKey, SessionUpdate,
-    Snapshot, Stage, method, rpc,
+    Stage, method, rpc,
 };
 use tokio::sync::mpsc;
 
 use crate::{
     api::Away,
     bridge::{
-        Bridge, Opened,
+        Bridge, Opened, lenient,
         patience::Patience,
+        snapshot::Snapshot,
         sse::{Frame, Frames},
         strange,
         trouble::Trouble,
@@ -53,7 +54,9 @@ impl Order {
     /// A handle says what the run is asked for by.
     fn know(&mut self, handle: &Snapshot) {
         self.run = Some(handle.run_id.clone());
-        self.openclaw.clone_from(&handle.openclaw_session_key);
+        if handle.openclaw_session_key.is_some() {
+            self.openclaw.clone_from(&handle.openclaw_session_key);
+        }
     }
 }
 
@@ -352,6 +355,7 @@ pub(crate) fn update_of(mut envelope: Value, thread: &AppThreadKey) -> Option<Se
         None => envelope,
     };
     let mut params = params;
+    lenient::normalize_update(&mut params);
     verdict::known_code(&mut params);
     match serde_json::from_value::<SessionUpdate>(params) {
         Ok(update) if update.thread_id == *thread && update.session_id == *thread => Some(update),

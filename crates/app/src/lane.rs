@@ -93,11 +93,21 @@ impl Lane {
     /// Where the thread's first waiting turn stands.
     pub(crate) fn place(&self, thread: &AppThreadKey) -> Option<QueuePlace> {
         let at = self.waiting.iter().position(|(t, _)| t == thread)?;
+        Some(self.place_at(at))
+    }
+
+    /// Every turn that waits, with its place.
+    fn in_line(&self) -> impl Iterator<Item = (AppThreadKey, RequestId, QueuePlace)> {
+        let waiting = self.waiting.iter().enumerate();
+        waiting.map(|(at, (t, r))| (t.clone(), r.clone(), self.place_at(at)))
+    }
+
+    fn place_at(&self, at: usize) -> QueuePlace {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Some(QueuePlace {
+        QueuePlace {
             position: count(at + 1),
             queued: count(self.waiting.len()),
-        })
+        }
     }
 
     fn next(&self) -> Option<usize> {
@@ -164,6 +174,19 @@ impl Lanes {
         };
         let found = self.lanes.iter().find(|(_, lane)| has(lane));
         found.map_or(otherwise, |(id, _)| id.clone())
+    }
+
+    /// Drops one waiting turn, in whatever lane it waits.
+    pub(crate) fn retract(&mut self, request: &RequestId) {
+        self.lanes
+            .values_mut()
+            .for_each(|lane| lane.retract(request));
+    }
+
+    /// Every turn that waits, with its place in its lane.
+    pub(crate) fn in_line(&self) -> Vec<(AppThreadKey, RequestId, QueuePlace)> {
+        let lanes = self.lanes.values();
+        lanes.flat_map(Lane::in_line).collect()
     }
 
     /// Drops the thread's waiting turns.

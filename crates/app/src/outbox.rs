@@ -8,8 +8,9 @@
 //! | `cancel` | the user stopped the run and the bridge has not confirmed that it heard so |
 //! | `sync.json` | the run ended and its files are not all here yet |
 //!
-//! After a crash these folders say what to go on with. A request that ended well is removed; one
-//! that did not stays until the thread's next turn, so that it can be tried again with its files.
+//! After a crash these folders say what to go on with. A request that ended well, or was cancelled, is
+//! removed unless trying it again would need more than its words; one that failed or was lost stays until the
+//! thread's next turn, so that it can be tried again with its files.
 
 mod attach;
 
@@ -19,7 +20,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use threadline_contract::{
-    AppThreadKey, ArtifactScope, Fault, Millis, RequestId, RunId, SessionKey, Sha256,
+    AppThreadKey, ArtifactScope, Fault, Millis, RequestId, RunId, Sha256,
     turn::{ATTACHMENTS_BYTES, AttachmentOutline, InlineAttachment, TurnParams},
 };
 use threadline_files::{Access, FileKind, Reason, Root, atomic};
@@ -53,8 +54,9 @@ pub(crate) struct ToSync {
     pub(crate) thread_id: AppThreadKey,
     pub(crate) request_id: RequestId,
     pub(crate) run_id: RunId,
-    pub(crate) session_key: SessionKey,
-    pub(crate) scope: ArtifactScope,
+    /// The run's scope, where the bridge named it or its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) scope: Option<ArtifactScope>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -98,6 +100,9 @@ pub(crate) struct Unfinished {
 pub(crate) struct TaskToCancel {
     pub(crate) thread_id: AppThreadKey,
     pub(crate) run_id: Option<RunId>,
+    /// Only this run is stopped; the thread's waiting turns go on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) keeps_waiting: bool,
 }
 
 impl Outbox {
@@ -227,14 +232,28 @@ impl Outbox {
         }
     }
 
+    /// Removes a request whose end is known, unless something is left to do for it, or trying it again
+    /// would need more than its words.
+    pub(crate) fn tidy(&self, request: &RequestId) -> Result<(), Fault> {
+        for file in [OPEN, CANCEL, SYNC] {
+            if self.read::<serde_json::Value>(request, file)?.is_some() {
+                return Ok(());
+            }
+        }
+        match self.worth_keeping(request)? {
+            true => Ok(()),
+            false => self.remove(request),
+        }
+    }
+
     /// Whether a request holds more than its words, which trying it again would need.
-    pub(crate) fn worth_keeping(&self, request: &RequestId) -> Result<bool, Fault> {
+    fn worth_keeping(&self, request: &RequestId) -> Result<bool, Fault> {
         let sealed: Option<Sealed> = self.read(request, REQUEST)?;
-        let declared = sealed
-            .and_then(|s| s.params.metadata?.xworkmate_task_artifact_contract)
-            .is_some_and(|c| !c.deliverables.is_empty());
+        let metadata = sealed.and_then(|s| s.params.metadata).unwrap_or_default();
+        let contract = metadata.xworkmate_task_artifact_contract;
+        let declared = contract.is_some_and(|c| !c.deliverables.is_empty());
         let files: Option<Vec<Attached>> = self.read(request, ATTACHMENTS)?;
-        Ok(declared || files.is_some())
+        Ok(declared || metadata.task_load_class.is_some() || files.is_some())
     }
 
     /// Everything that is there, oldest first: request ids sort by time.

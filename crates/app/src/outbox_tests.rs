@@ -125,15 +125,15 @@ fn what_is_left_to_do_is_found_again_in_order() {
     let stop = TaskToCancel {
         thread_id: thread.clone(),
         run_id: None,
+        keeps_waiting: false,
     };
     outbox.note_cancel(&second, &stop).unwrap();
-    let session_key = SessionKey::new("s").unwrap();
+    let session_key = threadline_contract::SessionKey::new("s").unwrap();
     let run_id = RunId::new("turn-1").unwrap();
     let sync = ToSync {
         thread_id: thread,
         request_id: first.clone(),
-        scope: ArtifactScope::of(&session_key, &run_id).unwrap(),
-        session_key,
+        scope: ArtifactScope::of(&session_key, &run_id).ok(),
         run_id,
     };
     outbox.note_sync(&sync).unwrap();

@@ -34,7 +34,7 @@ pub(crate) fn build(record: &TaskThread, turn: &QueuedTurn, session: Session) ->
         input: None,
         content: None,
         working_directory: folder,
-        remote_working_directory_hint: None,
+        remote_working_directory_hint: remote(record).map(str::to_owned),
         routing: Some(match &record.execution_binding.runtime {
             Some(runtime) => Routing::to(runtime),
             None => Routing {
@@ -84,15 +84,28 @@ impl Session {
     }
 }
 
+/// Where the thread's session works on the runtime's host, once its bridge has said so.
+fn remote(record: &TaskThread) -> Option<&str> {
+    let association = record.context_state.task_association.as_ref();
+    association?.remote_working_directory.as_deref()
+}
+
 fn prompt(record: &TaskThread, turn: &QueuedTurn) -> String {
     let binding = &record.workspace_binding;
     let folder = binding.working_directory.as_deref().unwrap_or_default();
-    let lines = [
+    let hint = remote(record).map(|folder| {
+        // One line of the context, whatever a bridge said.
+        let folder = folder.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("Remote workspace hint: {folder} (on the runtime's host; where this thread's turns have worked)")
+    });
+    let key = [
         format!("Session key: {}", record.thread_id),
         format!(
             "Local workspace: {} (on the user's machine; delivered files are copied there afterwards)",
             binding.workspace_path
         ),
+    ];
+    let rules = [
         format!("{} {folder}", context::WORKSPACE).trim_end().to_owned(),
         "Isolation: this task is separate from all others. Do not read, move or deliver files of other tasks, other sessions or earlier runs.".to_owned(),
         "Isolation: work inside the current task workspace. Do not use shared caches or the root of a global workspace for results.".to_owned(),
@@ -100,7 +113,8 @@ fn prompt(record: &TaskThread, turn: &QueuedTurn) -> String {
         "Final files: a path or file name in the answer is not a file. Do not claim a file that you have not written, and do not write placeholders.".to_owned(),
         "Final files: leave drafts, logs and other intermediate files out of the artifact folder.".to_owned(),
     ];
-    context::join(lines.iter().map(String::as_str), &turn.prompt)
+    let lines = key.iter().chain(&hint).chain(&rules);
+    context::join(lines.map(String::as_str), &turn.prompt)
 }
 
 #[cfg(test)]

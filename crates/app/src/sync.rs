@@ -23,6 +23,7 @@ mod download;
 pub(crate) mod earlier;
 mod ledger;
 mod list;
+pub(crate) mod own_files;
 mod place;
 mod receipt;
 mod verified;

@@ -129,33 +129,41 @@ pub(crate) fn path_of(base: &Path, record: &TaskThread) -> PathBuf {
     }
 }
 
-/// Removes a workspace that we made. `false`: it is not ours to remove. Blocks.
-pub(crate) fn remove(base: &Path, path: &Path, thread: &AppThreadKey) -> Result<bool> {
+/// Opens a workspace that we made for this thread; nothing, when it is not ours to touch. Blocks.
+pub(crate) fn made_for(base: &Path, path: &Path, thread: &AppThreadKey) -> Result<Option<Root>> {
     let Some(name) = path.file_name().filter(|_| path.parent() == Some(base)) else {
-        return Ok(false);
+        return Ok(None);
     };
-    let base = match Root::open(base) {
-        Ok(base) => base,
-        Err(e) if e.reason() == Reason::NotFound => return Ok(false),
-        Err(e) => return Err(e),
+    let absent = |e: &Error| {
+        matches!(
+            e.reason(),
+            Reason::NotFound | Reason::NotDirectory | Reason::Symlink
+        )
     };
-    let folder = match base.open_dir(name) {
+    let folder = match Root::open(base).and_then(|base| base.open_dir(name)) {
         Ok(folder) => folder,
-        Err(e)
-            if matches!(
-                e.reason(),
-                Reason::NotFound | Reason::NotDirectory | Reason::Symlink
-            ) =>
-        {
-            return Ok(false);
-        }
+        Err(e) if absent(&e) => return Ok(None),
         Err(e) => return Err(e),
     };
-    if owner(&folder)?.as_deref() != Some(thread.as_str()) {
+    let ours = owner(&folder)?.as_deref() == Some(thread.as_str());
+    Ok(ours.then_some(folder))
+}
+
+/// Removes a workspace that we made, with everything in it. `false`: it is not ours to remove. Blocks.
+pub(crate) fn remove(base: &Path, path: &Path, thread: &AppThreadKey) -> Result<bool> {
+    let (Some(_), Some(name)) = (made_for(base, path, thread)?, path.file_name()) else {
         return Ok(false);
-    }
-    base.remove_dir_all(name)?;
+    };
+    Root::open(base)?.remove_dir_all(name)?;
     Ok(true)
+}
+
+/// Removes a workspace that we made if nothing is in it. Blocks.
+pub(crate) fn remove_empty(base: &Path, path: &Path) -> Result<bool> {
+    match path.file_name() {
+        Some(name) => Root::open(base)?.remove_empty_dir(name),
+        None => Ok(false),
+    }
 }
 
 /// Stamps a folder with its owner. `false`: another thread has it.

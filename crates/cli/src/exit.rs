@@ -126,6 +126,7 @@ impl Exit {
             | C::RequestCancelled
             | C::QueueFull
             | C::ThreadArchived
+            | C::TurnNotWaiting
             | C::ThreadBusy => Self::NotNow,
 
             C::RequiredArtifactMissing => Self::NotDelivered,

@@ -272,11 +272,14 @@ pub enum OmitReason {
     OverLimit,
     /// A file of Threadline itself: its data, its settings, or a host's.
     Protected,
+    /// A reason that this version does not know: another bridge says so.
+    #[serde(other)]
+    Unknown,
 }
 
 impl OmitReason {
     /// Every one.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Symlink,
         Self::SpecialFile,
         Self::HardLink,
@@ -298,6 +301,7 @@ impl OmitReason {
         Self::NameTaken,
         Self::OverLimit,
         Self::Protected,
+        Self::Unknown,
     ];
 
     /// What people read after the file's name, wherever it is told.
@@ -324,6 +328,7 @@ impl OmitReason {
             Self::NameTaken => "has the name of another file of this run",
             Self::OverLimit => "came after as many files as are taken at once",
             Self::Protected => "belongs to Threadline itself and never leaves it",
+            Self::Unknown => "was left out for a reason that is not known here",
         }
     }
 }

@@ -137,6 +137,7 @@ codes! {
     ThreadNotFound "THREAD_NOT_FOUND" App -32004 404 "There is no such thread. `threadline threads` lists them.";
     ThreadAmbiguous "THREAD_AMBIGUOUS" App -32602 409 "Several threads begin so. Type more of the name.";
     ThreadArchived "THREAD_ARCHIVED" App -32002 409 "The thread is archived. `threadline restore` brings it back.";
+    TurnNotWaiting "TURN_NOT_WAITING" App -32002 409 "The turn does not wait any more, so it was left as it is. `threadline show` says what became of it.";
     ThreadBusy "THREAD_BUSY" App -32002 409 "The thread has a run. Wait for its end or cancel it first.";
     ThreadCorrupt "THREAD_RECORD_CORRUPT" App -32002 500 "The thread's record cannot be read. A copy lies beside it; the others are not affected.";
     // Before anything ran.

@@ -69,6 +69,9 @@ pub enum Stage {
     Verifying,
     /// It ended; its files are being collected.
     Collecting,
+    /// Something that this version does not know: another bridge says so.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Where a run stands in the queue.

@@ -315,6 +315,9 @@ pub struct TaskAssociation {
         skip_serializing_if = "Option::is_none"
     )]
     pub session_key: Option<SessionKey>,
+    /// Where the session works on the runtime's host, as its bridge said. Told, never used for access.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_working_directory: Option<String>,
     /// Its scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_scope: Option<ArtifactScope>,

@@ -32,6 +32,17 @@ impl Root {
         }
         Err(self.failed(Errno::NOTEMPTY, rel))
     }
+
+    /// Removes a folder in which nothing is. `false`: something is in it, and it stays.
+    pub fn remove_empty_dir(&self, rel: impl AsRef<Path>) -> Result<bool> {
+        let rel = rel.as_ref();
+        let (parent, name) = self.parent_to_write(rel)?;
+        match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
+            Ok(()) => self.sync_parent(&parent, rel).map(|()| true),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+            Err(e) => Err(self.failed(e, rel)),
+        }
+    }
 }
 
 /// Empties a held folder once; what others add meanwhile may remain.

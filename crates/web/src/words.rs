@@ -92,7 +92,7 @@ pub(crate) fn state_of_view(view: &ThreadView) -> State {
             Some(Stage::Preparing) => return State::new(Look::Running, "getting ready"),
             Some(Stage::Verifying) => return State::new(Look::Running, "looking for its files"),
             Some(Stage::Collecting) => return State::new(Look::Running, "collecting its files"),
-            Some(Stage::Working | Stage::Waiting) | None => {}
+            Some(Stage::Working | Stage::Waiting | Stage::Unknown) | None => {}
         }
     }
     state(

@@ -1,16 +1,22 @@
 //! Deleting a thread for good: here, in its workspace, and at its bridge.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
+use serde_json::Value;
 use threadline_contract::{
     Code, Fault,
-    method::{self, SessionDeleted, SessionParams},
+    method::{self, SessionParams},
     thread::{Lifecycle, TaskThread},
 };
 
 use super::{App, Core};
 use crate::{
-    api::Deleted, bridge::trouble::Trouble, deletions::Deletion, fault::storage, records::lock,
+    api::{DeleteParams, Deleted, DeletionPreview},
+    bridge::trouble::Trouble,
+    deletions::Deletion,
+    fault::storage,
+    records::lock,
+    sync::own_files::{self, OwnFiles},
     workspace,
 };
 
@@ -21,11 +27,41 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const SYNC_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 impl App {
-    /// Removes an archived thread: its record, its workspace if we made it, and what its bridge holds
-    /// of it. What cannot be removed now is removed later, also after a crash.
-    pub async fn delete(&self, thread: &str) -> Result<Deleted, Fault> {
+    /// What [`delete`](Self::delete) would remove, and which files are the user's own.
+    pub async fn delete_preview(&self, thread: &str) -> Result<DeletionPreview, Fault> {
         let core = &self.core;
         let key = core.find(thread)?;
+        let record = core.records.read(&key).await?;
+        let deletion = core.deletion_of(&record, false);
+        let found = {
+            let (base, deletion) = (core.config.workspaces.clone(), deletion.clone());
+            let look = move || {
+                let (folder, thread) = (&deletion.folder, &deletion.thread_id);
+                let made = workspace::made_for(&base, folder, thread).map_err(storage)?;
+                made.map(|root| own_files::find(&root)).transpose()
+            };
+            core.blocking(look).await??
+        };
+        let folder = found
+            .is_some()
+            .then(|| deletion.folder.display().to_string());
+        let found = found.unwrap_or_default();
+        Ok(DeletionPreview {
+            thread_id: key,
+            name: record.name,
+            folder,
+            delivered: found.delivered,
+            yours: found.own,
+            yours_total: found.own_total,
+        })
+    }
+
+    /// Removes an archived thread: its record, its workspace if we made it, and what its bridge holds
+    /// of it. Files that the user made or edited stay where they are, unless they shall go too. What
+    /// cannot be removed now is removed later, also after a crash.
+    pub async fn delete(&self, params: DeleteParams) -> Result<Deleted, Fault> {
+        let core = &self.core;
+        let key = core.find(&params.thread)?;
         let record = core.records.read(&key).await?;
         if record.lifecycle_state.status != Lifecycle::Archived {
             return Err(Fault::invalid(
@@ -47,7 +83,7 @@ impl App {
             }
             None => None,
         };
-        let deletion = core.deletion_of(&record);
+        let deletion = core.deletion_of(&record, params.with_my_files);
         core.note_deletion(&deletion).await?;
         let removed = core.delete_here(&deletion).await?;
         drop(held);
@@ -56,23 +92,43 @@ impl App {
         if pending.is_some() {
             core.delete_later(deletion.clone());
         }
+        let folder = deletion.folder.display().to_string();
+        let (removed_folder, kept_folder, kept) = match removed {
+            Removed::Nothing => (None, None, OwnFiles::default()),
+            Removed::Whole => (Some(folder), None, OwnFiles::default()),
+            Removed::AllBut(kept) => (None, Some(folder), kept),
+        };
         Ok(Deleted {
             thread_id: key,
             name: record.name,
-            removed_folder: removed.then(|| deletion.folder.display().to_string()),
+            removed_folder,
+            kept_folder,
+            kept: kept.own,
+            kept_total: kept.own_total,
             pending,
         })
     }
 }
 
+/// What became of a thread's folder.
+enum Removed {
+    /// It is not ours.
+    Nothing,
+    /// It is gone.
+    Whole,
+    /// It stays with these files of the user.
+    AllBut(OwnFiles),
+}
+
 impl Core {
-    fn deletion_of(&self, record: &TaskThread) -> Deletion {
+    fn deletion_of(&self, record: &TaskThread, with_own_files: bool) -> Deletion {
         let last = record.context_state.task_association.as_ref();
         Deletion {
             thread_id: record.thread_id.clone(),
             endpoint_id: record.execution_binding.endpoint_id.clone(),
             folder: workspace::path_of(&self.config.workspaces, record),
             requests: last.map(|a| a.request_id.clone()).into_iter().collect(),
+            with_own_files,
         }
     }
 
@@ -97,12 +153,12 @@ impl Core {
         Ok(())
     }
 
-    /// Removes what lies here. Tells whether there was a folder of ours. Can be repeated.
-    async fn delete_here(&self, deletion: &Deletion) -> Result<bool, Fault> {
+    /// Removes what lies here. Tells what became of the folder. Can be repeated.
+    async fn delete_here(&self, deletion: &Deletion) -> Result<Removed, Fault> {
         let removed = {
             let (base, deletion) = (self.config.workspaces.clone(), deletion.clone());
-            let remove = move || workspace::remove(&base, &deletion.folder, &deletion.thread_id);
-            self.blocking(remove).await?.map_err(storage)?
+            self.blocking(move || remove_folder(&base, &deletion))
+                .await??
         };
         self.records.remove(&deletion.thread_id).await?;
         let requests = deletion.requests.clone();
@@ -120,16 +176,16 @@ impl Core {
             session_id: key.clone(),
         };
         let told = match self.endpoints.bridge(&deletion.endpoint_id) {
-            Ok(bridge) => bridge.call::<SessionDeleted>(method::DELETE, &params).await,
+            Ok(bridge) => bridge.call_value(method::DELETE, &params).await,
             Err(fault) => Err(Trouble::from(fault)),
         };
         let (done, pending) = match told {
-            Ok(SessionDeleted { deleted: true, .. }) => (true, None),
             // It has written down what it has to do, and does it without us.
-            Ok(SessionDeleted { deleted: false, .. }) => (
+            Ok(receipt) if receipt.get("deleted") == Some(&Value::Bool(false)) => (
                 true,
                 Some("A run of it is still being stopped; what its bridge holds goes with it.".to_owned()),
             ),
+            Ok(_) => (true, None),
             Err(trouble) if is_unknown(&trouble) => (
                 true,
                 Some("Its bridge is of an older version and cannot delete; what it holds of the thread stays there.".to_owned()),
@@ -173,6 +229,25 @@ impl Core {
         let (notes, wanted) = (self.deletions.clone(), deletion.clone());
         let all = self.blocking(move || notes.all()).await;
         !matches!(all, Ok(Ok(all)) if !all.contains(&wanted))
+    }
+}
+
+fn remove_folder(base: &Path, deletion: &Deletion) -> Result<Removed, Fault> {
+    let (folder, thread) = (&deletion.folder, &deletion.thread_id);
+    if deletion.with_own_files {
+        let removed = workspace::remove(base, folder, thread).map_err(storage)?;
+        return Ok(match removed {
+            true => Removed::Whole,
+            false => Removed::Nothing,
+        });
+    }
+    let Some(root) = workspace::made_for(base, folder, thread).map_err(storage)? else {
+        return Ok(Removed::Nothing);
+    };
+    let kept = own_files::remove_the_rest(&root)?;
+    match workspace::remove_empty(base, folder).map_err(storage)? {
+        true => Ok(Removed::Whole),
+        false => Ok(Removed::AllBut(kept)),
     }
 }
 

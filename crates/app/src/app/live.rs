@@ -1,12 +1,12 @@
 //! What is known of a running thread beside its record: its stage, its place, its open questions.
 
 use threadline_contract::{
-    AppThreadKey, Progress, Question, QuestionState, QueuePlace, RunStatus, SessionUpdate,
-    Snapshot, Stage,
+    AppThreadKey, Progress, Question, QuestionId, QuestionState, QueuePlace, RunStatus,
+    SessionUpdate, Stage,
 };
 
 use super::Core;
-use crate::{api::Away, records::lock};
+use crate::{api::Away, bridge::snapshot::Snapshot, records::lock};
 
 /// The live state of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,6 +85,13 @@ impl Core {
 
     pub(crate) fn live_questions(&self, thread: &AppThreadKey, questions: Vec<Question>) {
         self.live(thread, |live| live.questions = questions);
+    }
+
+    /// A question that is open, by its id.
+    pub(crate) fn open_question(&self, id: &QuestionId) -> Option<Question> {
+        let live = lock(&self.live);
+        let mut open = live.values().flat_map(|live| &live.questions);
+        open.find(|q| q.question_id == *id).cloned()
     }
 
     /// A question was answered here; its event may come later or not at all.

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, Question, ResultCode, RuntimeId, method,
+    Answer, AppThreadKey, Code, Fault, Millis, Question, QuestionState, ResultCode, RuntimeId,
+    method,
     thread::{Lifecycle, Role},
 };
 
@@ -13,6 +14,7 @@ use crate::{
         AnswerParams, Asked, AskedQuestion, Home, List, ListParams, Problems, RuntimeView,
         Runtimes, Summary, ThreadView, Totals,
     },
+    bridge::{lenient, strange},
     endpoints::LOCAL,
     fault::internal,
     records::{Index, cursor_of, lock},
@@ -137,17 +139,24 @@ impl App {
     /// Answers a question.
     pub async fn answer(&self, params: AnswerParams) -> Result<Question, Fault> {
         let asked = method::AnswerParams {
-            question_id: params.question_id,
-            option_id: params.option_id,
-            text: params.text,
+            question_id: params.question_id.clone(),
+            option_id: params.option_id.clone(),
+            text: params.text.clone(),
         };
         let unknown = Fault::new(Code::QuestionNotFound, Code::QuestionNotFound.advice());
         let mut failed = unknown;
         for endpoint in self.core.endpoints_in_use() {
             let bridge = self.core.endpoints.bridge(&endpoint)?;
-            let asked = bridge.call::<Question>(method::QUESTIONS_ANSWER, &asked);
+            let asked = bridge.call_value(method::QUESTIONS_ANSWER, &asked);
             match asked.await.map_err(Fault::from) {
-                Ok(question) => {
+                Ok(answered) => {
+                    let open = self.core.open_question(&params.question_id);
+                    let question = answered_question(&answered, open, &params);
+                    let question = question.ok_or_else(|| {
+                        Fault::from(strange(
+                            "an answer that was taken, of a question that is not known",
+                        ))
+                    })?;
                     self.core.live_answered(&question);
                     return Ok(question);
                 }
@@ -317,8 +326,8 @@ impl Core {
             let asked = async {
                 let bridge = self.endpoints.bridge(&endpoint)?;
                 let params = method::QuestionsParams::default();
-                let found: method::Questions = bridge.call(method::QUESTIONS_LIST, &params).await?;
-                Ok::<_, Fault>(found.questions)
+                let found = bridge.call_value(method::QUESTIONS_LIST, &params).await?;
+                Ok::<_, Fault>(lenient::questions(&found))
             };
             match asked.await {
                 Ok(found) => questions.extend(found),
@@ -339,6 +348,29 @@ impl Core {
         });
         (named, unreachable)
     }
+}
+
+/// The question as it stands after an answer that was taken: as the bridge tells it, or else the one that
+/// was open, with what was answered.
+fn answered_question(
+    told: &serde_json::Value,
+    open: Option<Question>,
+    params: &AnswerParams,
+) -> Option<Question> {
+    let told = lenient::question_of(told, QuestionState::Answered);
+    let answer = match (&params.option_id, &params.text) {
+        (Some(option), _) => Some(Answer::OptionId(option.clone())),
+        (None, Some(text)) => Some(Answer::Text(text.clone())),
+        (None, None) => None,
+    };
+    told.or_else(|| {
+        Some(Question {
+            state: QuestionState::Answered,
+            closed_at: Some(Millis::now()),
+            answer,
+            ..open?
+        })
+    })
 }
 
 fn words(text: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use std::{
 use threadline_contract::{Code, Fault, Routing, RuntimeId, method, turn::AttachmentOutline};
 
 use super::Core;
-use crate::{api::SendParams, config::LaneSize, records::lock};
+use crate::{api::SendParams, bridge::lenient, config::LaneSize, records::lock};
 
 /// How long the bridge may take to say where an undecided turn would run.
 const RESOLVE: Duration = Duration::from_secs(3);
@@ -133,9 +133,10 @@ impl Core {
         endpoint: &str,
     ) -> Result<method::Capabilities, Fault> {
         let bridge = self.endpoints.bridge(endpoint)?;
-        let found: method::Capabilities = bridge
-            .call(method::CAPABILITIES, &serde_json::json!({}))
+        let found = bridge
+            .call_value(method::CAPABILITIES, &serde_json::json!({}))
             .await?;
+        let found = lenient::capabilities(&found);
         let gateway = found
             .gateway_providers
             .iter()

@@ -20,7 +20,12 @@ impl App {
     pub async fn operator_status(&self) -> Result<Named<OperatorStatus>, Fault> {
         let bridge = self.core.endpoints.bridge(LOCAL)?;
         let none = serde_json::json!({});
-        let status: OperatorStatus = bridge.call(method::OPERATOR_STATUS, &none).await?;
+        let mut status: OperatorStatus = bridge.call(method::OPERATOR_STATUS, &none).await?;
+        // Turns that wait here are in the same line; the bridge has not heard of them.
+        let waiting = self.core.waiting_by_runtime(LOCAL);
+        for line in &mut status.runtimes {
+            line.state.queued += waiting.get(&line.runtime).copied().unwrap_or(0);
+        }
         let errors = status.runtimes.iter().filter_map(|r| r.last_error.as_ref());
         let threads: Vec<AppThreadKey> = errors
             .map(|error| &error.thread_id)
@@ -55,8 +60,9 @@ impl App {
     pub async fn operator_cancel(&self, params: CancelRunParams) -> Result<Receipt, Fault> {
         if let Ok(record) = self.core.records.read(&params.thread_id).await {
             let current = record.context_state.task_association.as_ref();
-            if current.is_some_and(|a| a.run_id.as_ref() == Some(&params.run_id)) {
-                self.cancel(params.thread_id.as_str()).await?;
+            if let Some(own) = current.filter(|a| a.run_id.as_ref() == Some(&params.run_id)) {
+                self.cancel_turn(params.thread_id.as_str(), &own.request_id)
+                    .await?;
             }
         }
         let bridge = self.core.endpoints.bridge(LOCAL)?;

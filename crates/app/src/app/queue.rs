@@ -19,6 +19,13 @@ use crate::{
     request::{self, Session},
 };
 
+/// What became of a turn between sealing its request and starting it.
+enum Begin {
+    Begun,
+    Edited,
+    Dropped,
+}
+
 /// What a turn consists of, beside its thread.
 pub(super) struct Ask {
     pub(super) request: RequestId,
@@ -182,32 +189,48 @@ impl Core {
 
     /// Seals the request of a waiting turn and marks the thread as running.
     async fn begin(&self, key: &AppThreadKey, request: &RequestId) -> Result<Option<Run>, Fault> {
-        // Under the record's lock: the turn may be just about to be stored.
-        let (record, ()) = self.records.update(key, |_| Ok(())).await?;
-        let turns = &record.context_state.queued_turns;
-        let Some(turn) = turns.iter().find(|t| t.request_id == *request) else {
-            return Ok(None);
+        let (record, begun, body, asked_at) = loop {
+            // Under the record's lock: the turn may be just about to be stored.
+            let (record, ()) = self.records.update(key, |_| Ok(())).await?;
+            let turns = &record.context_state.queued_turns;
+            let Some(turn) = turns.iter().find(|t| t.request_id == *request) else {
+                return Ok(None);
+            };
+            let sealed = request::build(&record, turn, Session::of(&record));
+            let asked_at = sealed.asked_at_ms;
+            let body = {
+                let request = request.clone();
+                self.outbox(move |outbox| {
+                    outbox.seal(&request, &sealed)?;
+                    outbox.sealed(&request)
+                })
+                .await?
+            };
+            let now = Millis::now();
+            let (begun, step) = self
+                .records
+                .update(key, |record| {
+                    let mut turns = record.context_state.queued_turns.iter();
+                    if turns.any(|t| t.request_id == *request && t != turn) {
+                        return Ok(Begin::Edited);
+                    }
+                    Ok(match change::begin(record, request, now)? {
+                        Some(_) => Begin::Begun,
+                        None => Begin::Dropped,
+                    })
+                })
+                .await?;
+            match step {
+                Begin::Begun => break (record, begun, body, asked_at),
+                // What was sealed is not what the user wants by now.
+                Begin::Edited => {}
+                Begin::Dropped => {
+                    let request = request.clone();
+                    self.outbox(move |outbox| outbox.remove(&request)).await?;
+                    return Ok(None);
+                }
+            }
         };
-        let sealed = request::build(&record, turn, Session::of(&record));
-        let asked_at = sealed.asked_at_ms;
-        let body = {
-            let request = request.clone();
-            self.outbox(move |outbox| {
-                outbox.seal(&request, &sealed)?;
-                outbox.sealed(&request)
-            })
-            .await?
-        };
-        let now = Millis::now();
-        let (begun, turn) = self
-            .records
-            .update(key, |record| change::begin(record, request, now))
-            .await?;
-        if turn.is_none() {
-            let request = request.clone();
-            self.outbox(move |outbox| outbox.remove(&request)).await?;
-            return Ok(None);
-        }
         self.replaced(key, current(&record)).await;
         let bridge = self
             .endpoints

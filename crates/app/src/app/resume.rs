@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, RequestId, ResultCode,
-    method::{self, Questions, QuestionsParams},
+    AppThreadKey, Code, Fault, Millis, RequestId,
+    method::{self, QuestionsParams},
     thread::{Lifecycle, QueuedTurn, SyncStatus, TaskThread},
 };
 
@@ -14,8 +14,8 @@ use super::{
     run::{Run, Sent},
 };
 use crate::{
-    bridge::{Bridge, trouble::Trouble},
-    change,
+    bridge::{Bridge, lenient, trouble::Trouble},
+    change::{self, Waiting},
     endpoints::LOCAL,
     lane::LaneId,
     outbox::{TaskToCancel, Unfinished},
@@ -170,9 +170,9 @@ impl Core {
                 thread_id: Some(key.clone()),
                 include_closed: false,
             };
-            match bridge.call::<Questions>(method::QUESTIONS_LIST, &params).await {
+            match bridge.call_value(method::QUESTIONS_LIST, &params).await {
                 Ok(found) if lock(&core.running).contains_key(&key) => {
-                    core.live_questions(&key, found.questions);
+                    core.live_questions(&key, lenient::questions(&found));
                 }
                 Ok(_) => {}
                 Err(trouble) => {
@@ -189,13 +189,17 @@ impl Core {
         task: &TaskToCancel,
     ) -> Result<(), Fault> {
         let key = &task.thread_id;
+        let waiting = match task.keeps_waiting {
+            true => Waiting::Kept,
+            false => Waiting::Dropped,
+        };
         let (record, ()) = self
             .records
             .update(key, |record| {
                 let current = record.context_state.task_association.as_ref();
                 let current = current.is_some_and(|a| a.request_id == *request);
                 if current && record.lifecycle_state.status == Lifecycle::Running {
-                    change::stop_asked(record);
+                    change::stop_asked(record, waiting);
                 }
                 Ok(())
             })
@@ -237,13 +241,25 @@ impl Core {
     /// Removes what no thread refers to: a crash came between two steps.
     async fn sweep(self: &Arc<Self>, unfinished: Vec<Unfinished>) {
         for found in unfinished {
-            if found.sync.is_some() || found.cancel.is_some() || found.open.is_some() {
+            if found.sync.is_some() || found.cancel.is_some() {
+                continue;
+            }
+            if let Some(key) = &found.open
+                && !self.is_given_up(key, &found.request).await
+            {
                 continue;
             }
             if let Err(fault) = self.sweep_one(&found.request).await {
                 tracing::warn!("An old request was not looked at: {fault}");
             }
         }
+    }
+
+    /// Whether a request that was open is not waited for: the user stopped it, and nobody follows it.
+    async fn is_given_up(&self, key: &AppThreadKey, request: &RequestId) -> bool {
+        let record = self.records.read(key).await;
+        let stopped = record.is_ok_and(|record| change::was_cancelled(&record, request));
+        stopped && !lock(&self.running).contains_key(key)
     }
 
     async fn sweep_one(&self, request: &RequestId) -> Result<(), Fault> {
@@ -254,10 +270,14 @@ impl Core {
         let needed = match sealed {
             Some((sealed, _)) => match self.records.read(&sealed.params.session_id).await {
                 Ok(record) => {
-                    let ended_well =
-                        record.lifecycle_state.last_result_code == Some(ResultCode::Success);
-                    if refers(&record, request) && ended_well {
-                        return self.tidy(request, ResultCode::Success).await;
+                    if change::is_done_with(&record, request) {
+                        let request = request.clone();
+                        return self
+                            .outbox(move |outbox| {
+                                outbox.closed(&request)?;
+                                outbox.tidy(&request)
+                            })
+                            .await;
                     }
                     refers(&record, request)
                 }

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use threadline_contract::{
     AppThreadKey, ArtifactScope, Code, Fault, Millis, QuestionState, RequestId, RunId, RuntimeId,
-    SessionUpdate, Snapshot, method,
+    SessionUpdate, method,
     thread::{SyncStatus, TaskThread},
 };
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Core;
 use crate::{
-    bridge::{Bridge, trouble::Trouble},
+    bridge::{Bridge, snapshot::Snapshot, trouble::Trouble},
     change,
     follow::{self, Heard, Order},
     lane::LaneId,
@@ -121,7 +121,7 @@ impl Core {
             End::Trouble(trouble) => self.lose(&key, &request, &trouble).await,
         };
         let closed = match applied {
-            Ok(()) => self.outbox(move |outbox| outbox.closed(&request)).await,
+            Ok(()) => self.close(&key, &request).await,
             Err(fault) => Err(fault),
         };
         if let Err(fault) = closed {
@@ -129,6 +129,20 @@ impl Core {
         }
         self.live_end(&key);
         self.free(&lane, &key);
+    }
+
+    /// The request's result is not waited for any more. One that ended well or was cancelled is not
+    /// needed either.
+    async fn close(&self, key: &AppThreadKey, request: &RequestId) -> Result<(), Fault> {
+        let closed = request.clone();
+        self.outbox(move |outbox| outbox.closed(&closed)).await?;
+        match self.records.read(key).await {
+            Ok(record) if change::is_done_with(&record, request) => {
+                let request = request.clone();
+                self.outbox(move |outbox| outbox.tidy(&request)).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// From here on the thread's run can be stopped.
@@ -287,7 +301,7 @@ impl Core {
             })
             .await?;
         run.known.run = Some(snapshot.run_id.clone());
-        run.known.scope = true;
+        run.known.scope |= snapshot.artifact_scope.is_some();
         run.known.identified = true;
         Ok(())
     }
@@ -362,14 +376,17 @@ impl Core {
         let announced = record.context_state.task_association.as_ref();
         let announced = announced.filter(|a| a.run_id.as_ref() == Some(&snapshot.run_id));
         let scope = match announced.and_then(|a| a.artifact_scope.clone()) {
-            Some(scope) => scope,
-            None => ArtifactScope::of(&snapshot.session_key, &snapshot.run_id)?,
+            Some(scope) => Some(scope),
+            None => {
+                let session = snapshot.session_key.as_ref();
+                let own = session.map(|session| ArtifactScope::of(session, &snapshot.run_id));
+                own.transpose()?
+            }
         };
         let to_sync = ToSync {
             thread_id: key.clone(),
             request_id: request.clone(),
             run_id: told.snapshot.run_id.clone(),
-            session_key: told.snapshot.session_key.clone(),
             scope,
         };
         let sync = verdict.sync == SyncStatus::Syncing;

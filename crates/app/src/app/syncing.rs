@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use threadline_contract::{
     AppThreadKey, Code, Fault, Millis, RequestId, ResultCode, RuntimeId,
     method::{self, TaskParams},
-    thread::{Lifecycle, SyncStatus, TaskThread},
+    thread::{Lifecycle, SyncStatus, TaskAssociation, TaskThread},
 };
 
 use tokio_util::sync::CancellationToken;
@@ -41,9 +41,7 @@ impl App {
             return Err(nothing("The thread has no run yet."));
         };
         if association.cancel_requested {
-            return Err(Fault::invalid(
-                "The last run was cancelled, so nothing of it is brought. Retry sends it again.",
-            ));
+            return core.sync_cancelled(&key, &record, &association).await;
         }
         let request = association.request_id;
         let syncing = record.context_state.last_artifact_sync_status == Some(SyncStatus::Syncing);
@@ -79,6 +77,56 @@ impl App {
 }
 
 impl Core {
+    /// Nothing of a run that was cancelled is brought; what became of it, and what it left at its bridge,
+    /// is told.
+    async fn sync_cancelled(
+        self: &Arc<Self>,
+        key: &AppThreadKey,
+        record: &TaskThread,
+        association: &TaskAssociation,
+    ) -> Result<ThreadView, Fault> {
+        let found = match &association.run_id {
+            None => None,
+            Some(run) => {
+                let bridge = self
+                    .endpoints
+                    .bridge(&record.execution_binding.endpoint_id)?;
+                let params = lookup(record, Some(run.clone()));
+                let asked = bridge.call_value(method::TASKS_GET, &params).await;
+                Some(asked.and_then(verdict::read))
+            }
+        };
+        let became = match found {
+            None => "Its bridge never confirmed it.".to_owned(),
+            Some(Err(trouble)) => {
+                format!("Its bridge cannot say what it left: {}", trouble.message)
+            }
+            Some(Ok(told)) if !told.snapshot.status.is_terminal() => {
+                "It was asked to stop, and has not yet.".to_owned()
+            }
+            Some(Ok(told)) => {
+                let left = change::left_of(&told);
+                let files = left.len();
+                self.records
+                    .update(key, |record| {
+                        change::left(record, &association.request_id, left, Millis::now());
+                        Ok(())
+                    })
+                    .await?;
+                match files {
+                    0 => "It left no files.".to_owned(),
+                    1 => "It left 1 file, which stays at its bridge.".to_owned(),
+                    n => format!("It left {n} files, which stay at its bridge."),
+                }
+            }
+        };
+        let mut view = self.view(key).await?;
+        view.notice = Some(format!(
+            "The last run was cancelled, so nothing of it is brought. {became} Retry sends it again."
+        ));
+        Ok(view)
+    }
+
     /// Goes on with a run that the thread had given up on.
     pub(crate) async fn reattach(
         self: &Arc<Self>,
@@ -244,7 +292,7 @@ impl Core {
             workspace: workspace::path_of(&self.config.workspaces, record),
             lookup: params,
             told,
-            scope: Some(task.scope.clone()),
+            scope: task.scope.clone(),
             downloads: self.config.downloads,
             progress: self.progress.clone(),
         })
@@ -273,21 +321,13 @@ impl Core {
         }
     }
 
-    /// Removes a request that ended well, unless trying it again would need it.
+    /// Removes a request that ended well or was cancelled, unless trying it again would need it.
     pub(crate) async fn tidy(&self, request: &RequestId, code: ResultCode) -> Result<(), Fault> {
-        if code != ResultCode::Success {
+        if !matches!(code, ResultCode::Success | ResultCode::Aborted) {
             return Ok(());
         }
         let request = request.clone();
-        self.outbox(move |outbox| {
-            let needed = outbox.worth_keeping(&request)?;
-            if needed {
-                Ok(())
-            } else {
-                outbox.remove(&request)
-            }
-        })
-        .await
+        self.outbox(move |outbox| outbox.tidy(&request)).await
     }
 }
 

@@ -5,11 +5,11 @@
 
 use threadline_contract::{
     Artifact, ArtifactItem, ArtifactScope, Code, MAX_RECEIPT_BYTES, Receipt, RunId, Sha256,
-    Snapshot,
 };
 use threadline_files::{Access, Root};
 
 use super::{Missed, run_folder};
+use crate::bridge::snapshot::Snapshot;
 
 const NAME: &str = "receipt.json";
 
@@ -24,9 +24,13 @@ pub(super) fn of(
     if !refused.is_empty() {
         return Ok(None);
     }
-    let (session, run) = (&snapshot.session_key, &snapshot.run_id);
+    let run = &snapshot.run_id;
     let scope = snapshot.artifacts.as_ref().map(|set| &set.scope);
-    let scope = scope.unwrap_or(&snapshot.artifact_scope);
+    let scope = scope.or(snapshot.artifact_scope.as_ref());
+    // A receipt names both; a bridge that does not say them has made none.
+    let (Some(session), Some(scope)) = (&snapshot.session_key, scope) else {
+        return Ok(None);
+    };
     // One form, whatever slashes it was sent with.
     let scope = ArtifactScope::check(scope.as_str(), session, run).unwrap_or(scope.clone());
     let files: Vec<Artifact> = items.iter().map(|item| item.artifact.clone()).collect();

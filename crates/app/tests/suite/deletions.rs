@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 use threadline_app::App;
 use threadline_contract::{Code, method};
 
-use crate::support::{Plan, World, eventually};
+use crate::support::{Plan, World, deletion, eventually};
 
 /// A thread with a file, archived.
 async fn archived(world: &World) -> threadline_contract::thread::TaskThread {
@@ -40,7 +40,7 @@ async fn nothing_is_left_here_or_at_the_bridge() {
     let world = World::new().await;
     let thread = archived(&world).await;
     let folder = world.workspace(&thread);
-    let deleted = world.app.delete(&thread.name).await.unwrap();
+    let deleted = world.app.delete(deletion(&thread)).await.unwrap();
     assert_eq!(
         (deleted.removed_folder, deleted.pending),
         (Some(folder.display().to_string()), None)
@@ -57,7 +57,7 @@ async fn a_bridge_that_is_away_is_told_later_also_after_a_restart() {
     let mut world = World::new().await;
     let thread = archived(&world).await;
     world.bridge.down().await;
-    let deleted = world.app.delete(&thread.name).await.unwrap();
+    let deleted = world.app.delete(deletion(&thread)).await.unwrap();
     let pending = deleted.pending.unwrap();
     assert!(
         pending.starts_with("What its bridge holds of it goes when the bridge can be told. The bridge cannot be reached"),

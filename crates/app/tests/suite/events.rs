@@ -7,7 +7,7 @@ use pretty_assertions::assert_eq;
 use threadline_app::api::{AppEvent, Begin, Summary};
 use threadline_contract::thread::Lifecycle;
 
-use crate::support::{Plan, World, eventually, settled};
+use crate::support::{Plan, World, deletion, eventually, settled};
 
 type Events = Pin<Box<dyn Stream<Item = AppEvent> + Send>>;
 
@@ -220,7 +220,7 @@ async fn everybody_hears_what_changes_and_a_removal_ends_the_stream() {
             .unwrap(),
     );
     world.app.archive(&thread.name).await.unwrap();
-    world.app.delete(&thread.name).await.unwrap();
+    world.app.delete(deletion(&thread)).await.unwrap();
     let gone = until(&mut changes, |event| match event {
         AppEvent::Removed(key) => Some(key.clone()),
         _ => None,

@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use threadline_contract::{
-    Code, OmitReason, Omitted, ResultCode, RunId, RunStatus, method,
+    OmitReason, Omitted, ResultCode, RunId, RunStatus, method,
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
 
@@ -89,18 +89,18 @@ async fn a13_what_comes_after_a_stop_is_ignored() {
     assert_eq!(transcript(&after), [("user", "long", false)]);
     assert_eq!(after.context_state.last_omitted, left(&["late.txt"]));
     assert_eq!(tree(&world.workspace(&after)), [""; 0]);
-    assert!(
-        after
-            .context_state
-            .task_association
-            .unwrap()
-            .cancel_requested
-    );
-    // And nothing brings it later either.
+    let task = after.context_state.task_association.clone();
+    assert!(task.unwrap().cancel_requested);
+    // And nothing brings it later either: what became of it is told.
+    let synced = world.app.sync(id(&thread)).await.unwrap();
     assert_eq!(
-        world.app.sync(id(&thread)).await.unwrap_err().code,
-        Code::InvalidRequest
+        synced.notice.as_deref(),
+        Some(
+            "The last run was cancelled, so nothing of it is brought. It left 1 file, which stays at its bridge. Retry sends it again."
+        )
     );
+    assert_eq!(synced.thread, after);
+    assert_eq!(tree(&world.workspace(&after)), [""; 0]);
     // The thread goes on with its session.
     world.bridge.always(Plan::done("next"));
     world.send_to(id(&thread), "go on").await;
@@ -174,4 +174,88 @@ async fn a_stop_before_the_bridge_has_answered_still_stops_the_run() {
         world.bridge.calls(method::TASKS_CANCEL)[0].params["runId"],
         json!(run)
     );
+}
+
+/// The requests that the app still holds something of.
+fn kept(world: &World) -> usize {
+    std::fs::read_dir(world.config.data.join("outbox"))
+        .unwrap()
+        .count()
+}
+
+#[tokio::test]
+async fn nothing_is_kept_of_a_request_that_was_cancelled_once_its_end_is_known() {
+    let mut world = World::new().await;
+    world.bridge.always(Plan::hold());
+    let thread = world.send("long").await.thread;
+    wait_for_run(&world, &thread).await;
+    assert_eq!(kept(&world), 1);
+    world.app.cancel(id(&thread)).await.unwrap();
+    world.settled(id(&thread)).await;
+    eventually("its request goes", || async { kept(&world) == 0 }).await;
+    // The same where the bridge was away when it was cancelled.
+    world.bridge.down().await;
+    let thread = world.send("another").await.thread;
+    world.app.cancel(id(&thread)).await.unwrap();
+    assert_eq!(kept(&world), 1);
+    let unknown = world.app.sync(id(&thread)).await.unwrap();
+    assert_eq!(
+        unknown.notice.as_deref(),
+        Some(
+            "The last run was cancelled, so nothing of it is brought. Its bridge never confirmed it. Retry sends it again."
+        )
+    );
+    world.bridge.up().await;
+    eventually("its request goes", || async { kept(&world) == 0 }).await;
+    // What an earlier version left goes at the next start.
+    let task = world
+        .thread(id(&thread))
+        .await
+        .context_state
+        .task_association;
+    let folder = {
+        use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+        URL_SAFE_NO_PAD.encode(task.unwrap().request_id.as_str())
+    };
+    world.app.close().await.unwrap();
+    let folder = world.config.data.join("outbox").join(folder);
+    std::fs::create_dir(&folder).unwrap();
+    let sealed = json!({
+        "askedAtMs": 1, "method": "session.start",
+        "params": {"sessionId": thread.thread_id, "prompt": "another"},
+    });
+    std::fs::write(folder.join("request.json"), sealed.to_string()).unwrap();
+    world.app = threadline_app::App::open(world.config.clone())
+        .await
+        .unwrap();
+    eventually("it is swept", || async { kept(&world) == 0 }).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_request_with_files_is_kept_for_trying_again() {
+    let world = World::new().await;
+    world.bridge.always(Plan::hold());
+    let mut with_file = crate::support::prompt_of("long");
+    with_file.inline = vec![threadline_contract::turn::InlineAttachment {
+        name: "a.csv".to_owned(),
+        mime_type: None,
+        content: "YSxi".to_owned(),
+        size_bytes: None,
+        sha256: None,
+    }];
+    let thread = world.app.send(with_file).await.unwrap().thread;
+    wait_for_run(&world, &thread).await;
+    world.app.cancel(id(&thread)).await.unwrap();
+    world.settled(id(&thread)).await;
+    world.bridge.always(Plan::done("ok"));
+    let again = threadline_app::api::RetryParams {
+        thread: thread.name.clone(),
+        ..Default::default()
+    };
+    world.app.retry(again).await.unwrap();
+    world
+        .until(id(&thread), |t| standing(t).1 == Some(ResultCode::Success))
+        .await;
+    let sent = world.bridge.turns().pop().unwrap().params;
+    assert_eq!(sent["inlineAttachments"][0]["content"], "YSxi");
 }

@@ -8,7 +8,9 @@ use threadline_contract::{
     thread::{Lifecycle, TaskThread},
 };
 
-use crate::support::{FakeBridge, Plan, World, eventually, id, prompt_of, standing, transcript};
+use crate::support::{
+    FakeBridge, Plan, World, deletion, eventually, id, prompt_of, standing, transcript,
+};
 
 #[tokio::test]
 async fn threads_are_found_by_name_beginning_or_key() {
@@ -91,7 +93,7 @@ async fn a39_an_archived_thread_can_be_restored_or_deleted_with_its_folder() {
     let thread = world.done("go").await;
     let folder = world.workspace(&thread);
     assert_eq!(
-        world.app.delete(id(&thread)).await.unwrap_err().code,
+        world.app.delete(deletion(&thread)).await.unwrap_err().code,
         Code::InvalidRequest
     );
     let away = world.app.archive(id(&thread)).await.unwrap();
@@ -129,7 +131,7 @@ async fn a39_an_archived_thread_can_be_restored_or_deleted_with_its_folder() {
     let back = world.app.restore(id(&thread)).await.unwrap();
     assert_eq!(standing(&back.thread), standing(&thread));
     world.app.archive(id(&thread)).await.unwrap();
-    let deleted = world.app.delete(id(&thread)).await.unwrap();
+    let deleted = world.app.delete(deletion(&thread)).await.unwrap();
     assert_eq!(deleted.removed_folder, Some(folder.display().to_string()));
     assert!(!folder.exists());
     assert_eq!(
@@ -159,7 +161,7 @@ async fn a39_a_folder_that_the_user_chose_is_kept() {
     std::fs::write(&path, record.to_string()).unwrap();
     world.restart().await;
     world.app.archive(id(&thread)).await.unwrap();
-    let deleted = world.app.delete(id(&thread)).await.unwrap();
+    let deleted = world.app.delete(deletion(&thread)).await.unwrap();
     assert_eq!(deleted.removed_folder, None);
     assert_eq!(std::fs::read_to_string(custom.join("x")).unwrap(), "x");
 }

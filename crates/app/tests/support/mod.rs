@@ -11,12 +11,12 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use bridge::FakeBridge;
+pub(crate) use bridge::{Call, FakeBridge};
 pub(crate) use content::{Content, sha};
 pub(crate) use script::{Download, Plan};
 use threadline_app::{
     App, Config, Endpoint, Timings,
-    api::{SendParams, ThreadView},
+    api::{DeleteParams, SendParams, ThreadView},
 };
 use threadline_contract::{
     ResultCode, RunId,
@@ -206,6 +206,14 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut check: 
 /// The key of a thread.
 pub(crate) fn id(thread: &TaskThread) -> &str {
     thread.thread_id.as_str()
+}
+
+/// The deletion of a thread that leaves the user's own files.
+pub(crate) fn deletion(thread: &TaskThread) -> DeleteParams {
+    DeleteParams {
+        thread: thread.name.clone(),
+        with_my_files: false,
+    }
 }
 
 /// Waits until the thread has a run at the bridge.

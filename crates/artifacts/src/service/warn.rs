@@ -56,6 +56,7 @@ fn why(reason: OmitReason) -> Option<&'static str> {
         | OmitReason::Ignored
         | OmitReason::ChangedOutsideRun
         | OmitReason::RunFailed
-        | OmitReason::RunCancelled => return None,
+        | OmitReason::RunCancelled
+        | OmitReason::Unknown => return None,
     })
 }

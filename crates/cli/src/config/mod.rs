@@ -58,6 +58,8 @@ pub(crate) struct Config {
     pub(crate) builtin: Builtin,
     /// The OpenClaw gateway.
     pub(crate) openclaw: Option<OpenClaw>,
+    /// How many of its turns there may be.
+    pub(crate) openclaw_lane: OpenClawLane,
     /// Agents that speak the Agent Client Protocol.
     pub(crate) agents: Vec<AgentConfig>,
     /// Where the hosts of agents keep their things.
@@ -140,6 +142,12 @@ pub(crate) struct OpenClaw {
     pub(crate) admin: bool,
     /// The agent for new threads, when not its default one.
     pub(crate) agent: Option<String>,
+}
+
+/// How many turns of an OpenClaw gateway there may be: at the bridge, and of the threads of this machine
+/// at any bridge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenClawLane {
     /// Turns at once.
     pub(crate) max_active: u32,
     /// Turns that wait.

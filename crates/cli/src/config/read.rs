@@ -11,8 +11,8 @@ use threadline_contract::{PermissionPolicy, RuntimeId, gateway_agent};
 use threadline_engine::{Budgets, Keep, Rules};
 
 use super::{
-    Bridge, Builtin, Config, Log, LogFormat, Mistake, Model, OpenClaw, Origin, Secret, Server,
-    Shown, Sources, keys,
+    Bridge, Builtin, Config, Log, LogFormat, Mistake, Model, OpenClaw, OpenClawLane, Origin,
+    Secret, Server, Shown, Sources, keys,
     layers::Layers,
     value::{self, Value, Wanted},
 };
@@ -171,6 +171,7 @@ impl Read {
             max_queued: self.whole("lanes.builtin.max_queued", 20, 0..=100_000),
         };
         let openclaw = self.openclaw(home);
+        let openclaw_lane = self.openclaw_lane();
         let hosts = self.hosts(places, &data);
         let rules = self.rules();
         let keep = self.keep();
@@ -202,6 +203,7 @@ impl Read {
             model,
             builtin,
             openclaw,
+            openclaw_lane,
             agents: vec![],
             hosts,
             protected: vec![],
@@ -371,8 +373,6 @@ impl Read {
         self.show("openclaw.ca", ca.as_ref().map(|p| p.display().to_string()));
         let admin = self.or("openclaw.admin", false, |v, _| v.truth(), bool::to_string);
         let agent = self.maybe("openclaw.agent", agent_name);
-        let max_active = self.whole("lanes.openclaw.max_active", 5, 1..=1000);
-        let max_queued = self.whole("lanes.openclaw.max_queued", 20, 0..=100_000);
         if token.is_some() && !self.layers.contains_key("openclaw.url") {
             let message = "`openclaw.token` is set, but `openclaw.url` is not. Set it too (THREADLINE_OPENCLAW_URL).";
             self.mistake(self.origin("openclaw.token"), message);
@@ -383,9 +383,14 @@ impl Read {
             ca,
             admin,
             agent,
-            max_active,
-            max_queued,
         })
+    }
+
+    fn openclaw_lane(&mut self) -> OpenClawLane {
+        OpenClawLane {
+            max_active: self.whole("lanes.openclaw.max_active", 5, 1..=1000),
+            max_queued: self.whole("lanes.openclaw.max_queued", 20, 0..=100_000),
+        }
     }
 
     fn bridge(&mut self) -> (Option<Bridge>, Option<Secret>) {

@@ -221,7 +221,12 @@ impl Parts {
             url: url.to_owned(),
             token: Some(token.clone()),
         };
-        let app = AppConfig::new(places.data().to_owned(), config.workspaces.clone(), bridge);
+        let mut app = AppConfig::new(places.data().to_owned(), config.workspaces.clone(), bridge);
+        let turns = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        app.lane = threadline_app::LaneSize {
+            active: turns(config.openclaw_lane.max_active),
+            queued: turns(config.openclaw_lane.max_queued),
+        };
         let app = App::open(app).await?;
         Ok(Self {
             token,
@@ -364,8 +369,8 @@ fn openclaw(config: &Config, places: &Places) -> Result<Option<OpenClaw>, Fault>
         agent: set.agent.clone(),
         folder: places.openclaw(),
         lane: LaneSize {
-            max_active: set.max_active,
-            max_queued: set.max_queued,
+            max_active: config.openclaw_lane.max_active,
+            max_queued: config.openclaw_lane.max_queued,
         },
         version: VERSION.to_owned(),
     })?;

@@ -393,9 +393,10 @@ fn stage(progress: &Progress) -> String {
         Stage::Waiting => "Waiting for an answer",
         Stage::Verifying => "Looking for what must be delivered",
         Stage::Collecting => "Collecting the files",
+        Stage::Unknown => "Working",
     };
     match (&progress.message, progress.stage) {
-        (Some(message), Stage::Working) => message.clone(),
+        (Some(message), Stage::Working | Stage::Unknown) => message.clone(),
         _ => plain.to_owned(),
     }
 }
