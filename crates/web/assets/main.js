@@ -12,6 +12,7 @@ steady.begin();
 sure.begin();
 forms.begin();
 forms.keepDrafts();
+forms.keepEdits();
 attach.begin();
 keys.begin();
 preview.begin();

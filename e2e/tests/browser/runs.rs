@@ -121,6 +121,21 @@ async fn browser_stops_retries_follows_up_and_puts_away() {
             w.js("document.querySelector('[data-write]').value").await,
             json!("")
         );
+        // One of two that wait is changed, the other dropped, and what runs goes on.
+        w.write("[data-write]", "[[say Not this.]]\u{e007}").await;
+        w.until("document.querySelectorAll('.waits').length === 2")
+            .await;
+        w.click(".turn:last-child .waits > form button").await;
+        w.sees(".aside-you", "Dropped").await;
+        w.until("document.querySelectorAll('.waits').length === 1")
+            .await;
+        w.click(".waits summary").await;
+        w.js("document.querySelector('[data-edit]').value = ''")
+            .await;
+        w.write("[data-edit]", "[[say Later.]]").await;
+        w.press("Save").await;
+        w.sees(".you.later", "Later.").await;
+        w.sees("#head .state", "working").await;
         w.click("[data-cancel]").await;
         w.sees("#sure .told", "The message that waits is dropped.")
             .await;

@@ -3,12 +3,13 @@
 //! The record is drawn here. The steps of a run, and its text while it comes, are drawn by the
 //! script from the thread's log, into the places marked `data-run`.
 
+mod deletion;
 pub(super) mod side;
 mod turns;
 
 use axum::extract::{Path, State};
 use maud::{Markup, html};
-use threadline_app::api::{self, ThreadParams, ThreadView};
+use threadline_app::api::{self, DeletionPreview, ThreadParams, ThreadView};
 use threadline_contract::{
     ResultCode,
     thread::{Lifecycle, TaskThread},
@@ -32,15 +33,16 @@ pub(crate) async fn handle(
         needs: needs(&web).await,
         events: Some(urls::events(&view.thread.name, TAIL)),
     };
-    Ok(frame.around(&page(&view)))
+    let deletion = deletion::preview(&web, &view.thread).await;
+    Ok(frame.around(&page(&view, deletion.as_ref())))
 }
 
-fn page(view: &ThreadView) -> Markup {
+fn page(view: &ThreadView, deletion: Option<&DeletionPreview>) -> Markup {
     let name = &view.thread.name;
     html! {
         div.thread data-thread=(name) {
             main.talk #main {
-                (head(view))
+                (head(view, deletion))
                 div.flow #flow tabindex="0" role="log" aria-live="polite" aria-label="Conversation" {
                     button.button.earlier type="button" data-earlier hidden { "Earlier steps" }
                     div #turns data-live { (conversation(view)) }
@@ -54,7 +56,7 @@ fn page(view: &ThreadView) -> Markup {
     }
 }
 
-fn head(view: &ThreadView) -> Markup {
+fn head(view: &ThreadView, deletion: Option<&DeletionPreview>) -> Markup {
     let record = &view.thread;
     let files = record.context_state.last_task_artifact_relative_paths.len() as u64;
     let left = record.context_state.last_omitted.len() as u64;
@@ -71,7 +73,7 @@ fn head(view: &ThreadView) -> Markup {
             div.acts {
                 span role="status" { (words::state_of_view(view)) }
                 @if is_going(record) { (cancel(record)) }
-                (menu(record))
+                (menu(record, deletion))
             }
         }
     }
@@ -136,7 +138,7 @@ fn cancel(record: &TaskThread) -> Markup {
 }
 
 /// What is done seldom.
-fn menu(record: &TaskThread) -> Markup {
+fn menu(record: &TaskThread, deletion: Option<&DeletionPreview>) -> Markup {
     let here = urls::thread(&record.name);
     let item = |method: &str, word: &str| act(method, &record.name, &here, "quiet", word);
     let going = is_going(record);
@@ -148,14 +150,7 @@ fn menu(record: &TaskThread) -> Markup {
             div.card {
                 @if archived {
                     (item(api::RESTORE, "Restore"))
-                    details.sure {
-                        summary.quiet.bad { "Delete…" }
-                        p.small {
-                            "The thread and the folder that was made for it are removed for good. "
-                            "A folder of your own stays."
-                        }
-                        (act(api::DELETE, &record.name, &here, "button danger", "Delete for good"))
-                    }
+                    (deletion::draw(record, deletion))
                 } @else {
                     @if began && !going { (item(api::RETRY, "Retry")) }
                     @if began { (item(api::SYNC, "Sync")) }
