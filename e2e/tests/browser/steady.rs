@@ -172,7 +172,7 @@ async fn browser_gives_and_cancels_nothing_by_accident() {
     let hangs = up
         .send("[[write a.txt = one]] [[hang]] [[say never]]")
         .await;
-    let mut wanted = vec![up.wants("one.txt").await, up.wants("two.txt").await];
+    let mut wanted = [up.wants("one.txt").await, up.wants("two.txt").await];
     wanted.sort_by_key(|question| question["questionId"].to_string());
     let ids: Vec<Value> = wanted.iter().map(|q| q["questionId"].clone()).collect();
     let thread = wanted[0]["threadId"].as_str().unwrap().to_owned();
