@@ -191,6 +191,23 @@ pub(crate) fn ended_early(
     end(record, code)
 }
 
+/// What a run that succeeded answered, while its files are still being looked at.
+pub(crate) fn answered(
+    record: &mut TaskThread,
+    request: &RequestId,
+    snapshot: &Snapshot,
+    now: Millis,
+) {
+    let own = current(record, request).is_some_and(|a| !a.cancel_requested);
+    let text = snapshot
+        .text
+        .as_deref()
+        .filter(|text| !text.trim().is_empty());
+    if let Some(text) = text.filter(|_| own && snapshot.status == RunStatus::Completed) {
+        answer(record, of_run(&snapshot.run_id, text, now));
+    }
+}
+
 /// The result of a run. `false`: it does not concern the thread any more.
 pub(crate) fn ended(
     record: &mut TaskThread,
@@ -609,7 +626,6 @@ fn state_of(code: ResultCode) -> TurnState {
     }
 }
 
-/// A run's answer, once: the same result may be told again after a restart.
 /// What a run said goes into the transcript; a run that did not come to its end has said only a part.
 fn said(record: &mut TaskThread, snapshot: &Snapshot, verdict: &Verdict, now: Millis) {
     let Some(text) = &verdict.text else {
@@ -639,6 +655,7 @@ fn of_run(run: &RunId, text: &str, now: Millis) -> Message {
     }
 }
 
+/// A run's answer, once: the same result may be told again, early or after a restart.
 fn answer(record: &mut TaskThread, message: Message) {
     let messages = &mut record.context_state.messages;
     let told = messages.iter().any(|m| {

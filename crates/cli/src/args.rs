@@ -63,8 +63,11 @@ pub(crate) enum Command {
     /// Answer a question
     #[command(after_help = ANSWER)]
     Answer(Answer),
-    /// Cancel a thread's run, and drop the turns that wait
+    /// Cancel a thread's run, and drop the messages that wait
     Cancel(OneThread),
+    /// See the messages that wait; drop or edit one of them
+    #[command(after_help = QUEUE)]
+    Queue(Queue),
     /// Send a thread's last message again, as a new run
     Retry(Retry),
     /// Sync a result or files that are still missing here
@@ -76,7 +79,8 @@ pub(crate) enum Command {
     Archive(OneThread),
     /// Bring an archived thread back
     Restore(OneThread),
-    /// Remove an archived thread and the folder that was made for it
+    /// Remove an archived thread, and the files that were delivered to it
+    #[command(after_help = DELETE)]
     Delete(Delete),
     /// Use Threadline in a browser: serve the pages from here and open them
     #[command(after_help = UP)]
@@ -134,6 +138,21 @@ Examples:
 
 A number is always the number of an option. To answer a question that has options with a number of
 your own, say it in words: \"7 pieces\".";
+
+const QUEUE: &str = "\
+Examples:
+  threadline queue                                   everything that waits
+  threadline queue drop river-report                 the one message of it that waits
+  threadline queue drop river-report --turn 2        the second of several
+  threadline queue edit river-report \"Add a map\"    what it shall say instead
+
+A message waits while its thread is busy, or while every place of its runtime is taken. Dropping one
+touches neither the run before it nor the messages beside it; `threadline cancel` ends all of them. An
+edited message keeps its place, its attachments and what it has to deliver (--expect).";
+
+const DELETE: &str = "\
+Files in the thread's folder that you made or edited stay there, and are named, unless --with-my-files
+says that they go too. Without --yes nothing is removed: what would go and what would stay is said.";
 
 const STATUS: &str = "\
 Examples:
@@ -338,9 +357,52 @@ pub(crate) struct Retry {
 pub(crate) struct Delete {
     /// Its name, the beginning of it, or its key
     pub(crate) thread: String,
-    /// Yes, remove it and its files for good
+    /// Yes, remove it and the files that were delivered to it for good
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Remove the files too that you made or edited in its folder
+    #[arg(long)]
+    pub(crate) with_my_files: bool,
+}
+
+/// `queue`.
+#[derive(Debug, Args)]
+pub(crate) struct Queue {
+    #[command(subcommand)]
+    pub(crate) command: Option<QueueCommand>,
+}
+
+/// What is done with messages that wait.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// List them, in the order in which they were sent
+    List {
+        /// Only those of this thread
+        thread: Option<String>,
+    },
+    /// Drop one: it never runs
+    Drop(QueueTurn),
+    /// Give one other words
+    Edit(QueueEdit),
+}
+
+/// Which message.
+#[derive(Debug, Args)]
+pub(crate) struct QueueTurn {
+    /// Its thread: the name, the beginning of it, or the key
+    pub(crate) thread: String,
+    /// Which one of the thread, by its number in the list or its id; needed where several wait
+    #[arg(long, value_name = "N")]
+    pub(crate) turn: Option<String>,
+}
+
+/// `queue edit`.
+#[derive(Debug, Args)]
+pub(crate) struct QueueEdit {
+    #[command(flatten)]
+    pub(crate) which: QueueTurn,
+    /// What to do instead; `-`, or nothing at all, reads it from standard input
+    pub(crate) prompt: Option<String>,
 }
 
 /// What the two servers take.

@@ -25,14 +25,16 @@ pub(crate) enum Exit {
     NotNow,
     /// This machine: the disk, the data folder, the port or the database.
     Machine,
-    /// Left by Ctrl-C; the run goes on.
+    /// Threadline itself broke.
+    Broken,
+    /// Left by Ctrl-C, or because nobody reads its output; the run goes on.
     Detached,
 }
 
 impl Exit {
     /// Every one, in the order of the documentation.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -43,6 +45,7 @@ impl Exit {
         Self::NotFound,
         Self::NotNow,
         Self::Machine,
+        Self::Broken,
         Self::Detached,
     ];
 
@@ -59,6 +62,7 @@ impl Exit {
             Self::NotFound => 7,
             Self::NotNow => 8,
             Self::Machine => 9,
+            Self::Broken => 70,
             Self::Detached => 130,
         }
     }
@@ -217,7 +221,8 @@ Exit codes:
     7  there is no such thread or question, or several fit
     8  not now: the thread is busy or archived, a queue is full, a question is closed
     9  this machine: the disk, the data folder, the port or the database
-  130  left by Ctrl-C; the run goes on";
+   70  Threadline itself broke: a fault in it, please report it
+  130  left by Ctrl-C, or because nobody reads the output; the run goes on";
 
 #[cfg(test)]
 #[path = "exit_tests.rs"]

@@ -1,12 +1,20 @@
 //! The binary `threadline`: it reads the command line and the settings, does what was asked, and
 //! says how it ended.
 
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "they panic when the reader has gone away: `output::print` and `complain!` do not"
+)]
+
 mod amount;
 mod args;
+mod broken;
 mod client;
 mod commands;
 mod config;
 mod exit;
+mod output;
 mod owner;
 mod programs;
 mod screen;
@@ -28,6 +36,11 @@ use crate::{
 };
 
 fn main() -> ExitCode {
+    let json = std::env::args_os().any(|word| word == "--json");
+    broken::guarded(json, started)
+}
+
+fn started() -> ExitCode {
     if let Some(exit) = commands::agent_host() {
         return exit;
     }

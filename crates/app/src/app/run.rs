@@ -280,7 +280,8 @@ impl Core {
             known.saved = Some(Instant::now());
             known.saved_id = id;
         }
-        if !std::mem::replace(&mut known.identified, true) {
+        let identified = std::mem::replace(&mut known.identified, true);
+        if !identified || ended {
             self.identify(run);
         }
         Ok(())
@@ -306,8 +307,9 @@ impl Core {
         Ok(())
     }
 
-    /// Events do not say which session and runtime a run has; its handle does. Asked for beside the
-    /// stream, because the record should know both before the end.
+    /// Events do not say which session and runtime a run has, nor what it answered; its snapshot does. Asked
+    /// for beside the stream, because the record should know the first before the end, and the answer
+    /// before the run's files are collected.
     fn identify(self: &Arc<Self>, run: &Run) {
         let (core, bridge) = (self.clone(), run.bridge.clone());
         let (key, request, asked_at) = (
@@ -328,6 +330,7 @@ impl Core {
                     .records
                     .update(&key, |record| {
                         change::handle(record, &request, &told.snapshot, asked_at);
+                        change::answered(record, &request, &told.snapshot, Millis::now());
                         Ok(())
                     })
                     .await

@@ -2,10 +2,13 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use threadline_app::api::{self, CancelRunParams};
-use threadline_contract::{ResultCode, method};
+use threadline_app::{
+    LaneSize,
+    api::{self, CancelRunParams},
+};
+use threadline_contract::{ResultCode, method, thread::TurnState};
 
-use crate::support::{Plan, World, id, wait_for_run};
+use crate::support::{Plan, World, id, on_openclaw, settled, wait_for_run};
 
 #[tokio::test]
 async fn runs_are_listed_with_the_names_of_their_threads() {
@@ -42,4 +45,49 @@ async fn a_thread_of_this_app_knows_that_its_run_was_cancelled_here() {
         after.lifecycle_state.last_result_code,
         Some(ResultCode::Aborted)
     );
+}
+
+#[tokio::test]
+async fn turns_that_wait_here_stand_in_the_line_that_the_status_tells() {
+    let world = World::with(|c| {
+        c.lane = LaneSize {
+            active: 1,
+            queued: 9,
+        }
+    })
+    .await;
+    world.bridge.always(Plan::hold());
+    let counted = || async {
+        let status = world.app.operator_status().await.unwrap().of;
+        (status.open.queued, status.runtimes[0].state.queued)
+    };
+    assert_eq!(counted().await, (1, 1), "the bridge's own");
+    for prompt in ["runs", "waits", "waits too"] {
+        world.app.send(on_openclaw(prompt)).await.unwrap();
+    }
+    assert_eq!(counted().await, (3, 3));
+}
+
+#[tokio::test]
+async fn cancelling_a_run_here_leaves_the_turns_that_wait_behind_it() {
+    let world = World::new().await;
+    world
+        .bridge
+        .plan(|turn| match turn.prompt.ends_with("first") {
+            true => Plan::hold(),
+            false => Plan::done("ok"),
+        });
+    let thread = world.send("first").await.thread;
+    let params = CancelRunParams {
+        thread_id: thread.thread_id.clone(),
+        run_id: wait_for_run(&world, &thread).await,
+    };
+    world.send_to(id(&thread), "second").await;
+    world.app.operator_cancel(params).await.unwrap();
+    let done = world.until(id(&thread), |t| {
+        settled(t) && t.context_state.queued_turns.is_empty()
+    });
+    let messages = done.await.context_state.messages;
+    let states: Vec<TurnState> = messages.iter().filter_map(|m| m.state).collect();
+    assert_eq!(states, [TurnState::Cancelled, TurnState::Done]);
 }

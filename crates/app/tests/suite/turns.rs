@@ -267,7 +267,7 @@ async fn a25_news_of_another_thread_is_ignored() {
 }
 
 #[tokio::test]
-async fn the_registrys_end_frees_the_thread_before_the_result_is_out() {
+async fn the_registrys_end_frees_the_thread_and_tells_the_answer_before_the_result_is_out() {
     let world = World::new().await;
     let held = Plan {
         hold_result: true,
@@ -277,7 +277,7 @@ async fn the_registrys_end_frees_the_thread_before_the_result_is_out() {
     let thread = world.send("go").await.thread;
     let early = world
         .until(id(&thread), |t| {
-            t.lifecycle_state.status == Lifecycle::Ready
+            t.lifecycle_state.status == Lifecycle::Ready && transcript(t).len() == 2
         })
         .await;
     let want = (
@@ -286,7 +286,10 @@ async fn the_registrys_end_frees_the_thread_before_the_result_is_out() {
         Some(SyncStatus::Syncing),
     );
     assert_eq!(standing(&early), want);
-    assert_eq!(transcript(&early), [("user", "go", false)]);
+    assert_eq!(
+        transcript(&early),
+        [("user", "go", false), ("assistant", "text", false)]
+    );
     // A turn that comes meanwhile waits; the result of the first is not lost.
     world.bridge.always(Plan::done("second"));
     let queued = world.send_to(id(&thread), "more").await;
@@ -300,8 +303,8 @@ async fn the_registrys_end_frees_the_thread_before_the_result_is_out() {
         transcript(&done),
         [
             ("user", "go", false),
-            ("user", "more", false),
             ("assistant", "text", false),
+            ("user", "more", false),
             ("assistant", "second", false)
         ]
     );
@@ -415,4 +418,28 @@ fn stored(world: &World, thread: &TaskThread) -> serde_json::Value {
     let name = format!("{}.json", URL_SAFE_NO_PAD.encode(thread.thread_id.as_str()));
     let bytes = std::fs::read(world.config.data.join("threads").join(name)).unwrap();
     serde_json::from_slice(&bytes).unwrap()
+}
+
+#[tokio::test]
+async fn where_the_session_works_is_told_from_its_second_turn_on() {
+    let world = World::new().await;
+    world.bridge.always(Plan::done("ok"));
+    let thread = world.done("one").await;
+    world.send_to(id(&thread), "two").await;
+    let done = world
+        .until(id(&thread), |t| settled(t) && transcript(t).len() == 4)
+        .await;
+    let session = done.context_state.task_association.unwrap().session_key;
+    let folder = format!(
+        "/srv/tasks/{}",
+        threadline_contract::scope::segment(session.unwrap().as_str())
+    );
+    let turns = world.bridge.turns();
+    assert_eq!(turns[0].params["remoteWorkingDirectoryHint"], json!(null));
+    assert_eq!(turns[1].params["remoteWorkingDirectoryHint"], json!(folder));
+    let prompt = turns[1].params["prompt"].as_str().unwrap();
+    let (block, words) = threadline_contract::context::split(prompt);
+    let hint = format!("Remote workspace hint: {folder} (");
+    assert!(block.unwrap().contains(&hint), "{prompt}");
+    assert_eq!(words, "two");
 }

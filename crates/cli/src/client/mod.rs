@@ -14,6 +14,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use threadline_app::api;
 use threadline_contract::{Code, Fault, rpc};
+use threadline_files::complain;
 use tokio::sync::mpsc;
 
 pub(crate) use self::{
@@ -215,7 +216,7 @@ impl Client {
             && let Err(fault) = alive(&self.http, &found.state, &self.places).await
             && !is_stopped(pid)
         {
-            eprintln!("note: {} Waiting for it.", fault.message);
+            complain!("note: {} Waiting for it.", fault.message);
         }
         loop {
             if is_stopped(pid) {

@@ -9,6 +9,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use threadline_app::api::{self, Home, NoParams};
 use threadline_contract::{Code, Fault};
+use threadline_files::complain;
 
 use super::{Client, Found};
 use crate::{
@@ -68,7 +69,7 @@ pub(super) async fn ensure(
         }
         if begun.elapsed() > TOLD && !told {
             told = true;
-            eprintln!("Starting Threadline in the background …");
+            complain!("Starting Threadline in the background …");
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -177,7 +178,7 @@ pub(super) async fn replace_if_outdated(
         .filter(|o| client.matters.has(o))
         .collect();
     if !told.is_empty() {
-        eprintln!("{}", state.note(&told));
+        complain!("{}", state.note(&told));
     }
     Ok(false)
 }

@@ -1,6 +1,6 @@
 //! `answer`: which question is meant, and what the answer is.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use jiff::tz::TimeZone;
 use threadline_app::api::{
@@ -229,11 +229,10 @@ fn typed(context: &Context, asked: &AskedQuestion) -> Result<String, Fault> {
             text.trim_end()
         )));
     }
-    eprint!(
-        "{}{}",
-        tables::ask(&asked.question, context.err),
-        context.err.bold("  › ")
-    );
+    let question = tables::ask(&asked.question, context.err);
+    let asking = format!("{question}{}", context.err.bold("  › "));
+    // Whoever cannot see it cannot answer either, and then nothing is read.
+    let _ = std::io::stderr().write_all(asking.as_bytes());
     let mut line = String::new();
     let read = std::io::stdin()
         .read_line(&mut line)

@@ -7,18 +7,25 @@ use std::{
 };
 
 use serde_json::json;
-use threadline_app::api::{self, AppEvent, ThreadParams, ThreadView};
+use threadline_app::api::{self, AppEvent, CancelParams, ThreadView};
 use threadline_contract::{Fault, Question};
+use threadline_files::complain;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
     time::Instant,
 };
 
-use super::{Context, answer, out::Out, print_json, run::tell_end};
+use super::{
+    Context, answer,
+    out::Out,
+    print_json,
+    run::{tell_dropped, tell_end},
+};
 use crate::{
     client::{Client, Heard},
     exit::Exit,
+    output::reader_gone,
     screen::{
         ending::{self, Given},
         live::Screen,
@@ -111,6 +118,10 @@ pub(super) async fn follow(follow: Follow<'_>) -> Result<Exit, Fault> {
     scene.begin(view);
     let mut patience: Option<Instant> = None;
     let ended = loop {
+        // Nobody reads what would be told, so there is nobody to stay for.
+        if reader_gone() {
+            break Ok(false);
+        }
         let over = scene.story.is_over(&scene.latest);
         if over && scene.story.is_told(&scene.latest) {
             break Ok(true);
@@ -196,7 +207,7 @@ impl Scene<'_> {
                 Ok(data) => {
                     print_json(&json!({"event": event.name(), "id": event.id(), "data": data}))
                 }
-                Err(e) => eprintln!("error: an event could not be written as JSON: {e}"),
+                Err(e) => complain!("error: an event could not be written as JSON: {e}"),
             }
         }
         if let AppEvent::Thread(view) = &event {
@@ -304,14 +315,21 @@ impl Scene<'_> {
             return true;
         }
         self.cancelling = true;
-        self.given_up = ending::given_up(&self.latest);
+        let waits = self.story.waits(&self.latest);
+        self.given_up = ending::given_up(&self.latest).filter(|_| !waits);
         if !self.context.json {
-            self.screen
-                .line("  Cancelling the run. Ctrl-C again leaves without waiting for it.");
+            self.screen.line(match waits {
+                true => "  Dropping the message, which has not begun.",
+                false => "  Cancelling the run. Ctrl-C again leaves without waiting for it.",
+            });
         }
-        let thread = self.latest.thread.thread_id.to_string();
+        // What this command sent, and nothing else: the thread may be busy with another's.
+        let params = CancelParams {
+            thread: self.latest.thread.thread_id.to_string(),
+            request_id: self.story.request().cloned(),
+        };
         let asked = tokio::select! {
-            asked = self.client.call::<ThreadView>(api::CANCEL, ThreadParams { thread }) => asked,
+            asked = self.client.call::<ThreadView>(api::CANCEL, params) => asked,
             _ = ctrl_c.recv() => return true,
         };
         match asked {
@@ -325,6 +343,9 @@ impl Scene<'_> {
     }
 
     fn left(&self) {
+        if reader_gone() {
+            return;
+        }
         let name = quoted(&self.latest.thread.name);
         if self.context.json {
             return print_json(
@@ -332,15 +353,27 @@ impl Scene<'_> {
             );
         }
         match self.cancelling {
-            true => eprintln!(
+            true => complain!(
                 "Left. The run is being cancelled; to see its end: threadline watch {name}"
             ),
-            false => eprintln!("Left. The run goes on; to watch it: threadline watch {name}"),
+            false => complain!("Left. The run goes on; to watch it: threadline watch {name}"),
         }
     }
 
     fn end(mut self, out: Option<Out>) -> Result<Exit, Fault> {
         let context = self.context;
+        if self.story.is_dropped(&self.latest) {
+            let exit = Exit::Cancelled;
+            match context.json {
+                true => tell_dropped(exit, &self.latest, self.story.request()),
+                false => complain!(
+                    "{} The message was dropped before it began. {}",
+                    context.err.bad("✗"),
+                    ending::goes_on(&self.latest)
+                ),
+            }
+            return Ok(exit);
+        }
         let view = self.story.view();
         let state = &view.thread.lifecycle_state;
         let exit = Exit::of_result(
@@ -362,7 +395,7 @@ impl Scene<'_> {
             let home = context.home.as_deref();
             let summary = ending::summary(view, &self.given, context.out, home);
             if let Some(trouble) = trouble {
-                eprintln!("{} {trouble}\n", context.err.bad("✗"));
+                complain!("{} {trouble}\n", context.err.bad("✗"));
             }
             self.screen.write(&summary);
         }

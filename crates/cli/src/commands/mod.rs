@@ -8,6 +8,7 @@ mod gc;
 mod openclaw;
 mod out;
 mod owner;
+mod queue;
 mod run;
 mod settings;
 mod sidecar;
@@ -16,10 +17,11 @@ mod task;
 mod threads;
 mod verify;
 
-use std::{io::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use serde::Serialize;
 use threadline_contract::Fault;
+use threadline_files::complain;
 
 use crate::{
     args::{ArtifactsCommand, Cli, Command, ConfigCommand, OpenclawCommand, TokenCommand},
@@ -28,6 +30,8 @@ use crate::{
     exit::Exit,
     screen::{Terminal, ending},
 };
+
+pub(crate) use crate::output::{print, print_json};
 
 pub(crate) use self::{agent_host::agent_host, sidecar::sidecar, status::Shown};
 
@@ -65,20 +69,6 @@ impl Context {
     }
 }
 
-/// Writes to standard output. A reader that has gone away wants no more of it.
-pub(crate) fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-/// One JSON object on one line.
-pub(crate) fn print_json(value: &impl Serialize) {
-    match serde_json::to_string(value) {
-        Ok(text) => print(&format!("{text}\n")),
-        Err(e) => eprintln!("error: the answer could not be written as JSON: {e}"),
-    }
-}
-
 /// Says why a command did not do what was asked.
 pub(crate) fn print_error(fault: &Fault, json: bool) -> Exit {
     let exit = Exit::of_code(fault.code);
@@ -90,7 +80,7 @@ pub(crate) fn print_error(fault: &Fault, json: bool) -> Exit {
 fn print_error_as(fault: &Fault, json: bool, exit: Exit) {
     match json {
         true => print_json(&serde_json::json!({"error": fault, "exitCode": exit.number()})),
-        false => eprint!("{}", ending::error(fault, Terminal::stderr())),
+        false => complain!("{}", ending::error(fault, Terminal::stderr()).trim_end()),
     }
 }
 
@@ -105,6 +95,7 @@ pub(crate) async fn perform(cli: Cli, context: Context) -> Result<Exit, Fault> {
         Command::Show(args) => threads::show(&context, args).await,
         Command::Status(args) => status::show(&context, args).await,
         Command::Cancel(args) => threads::cancel(&context, args).await,
+        Command::Queue(args) => queue::queue(&context, args).await,
         Command::Verify(args) => verify::verify(&context, args).await,
         Command::Artifacts(ArtifactsCommand::Gc(args)) => gc::gc(&context, args).await,
         Command::Archive(args) => threads::archive(&context, args).await,

@@ -17,7 +17,7 @@ use std::{
 
 use serde_json::json;
 use threadline_contract::{Code, Fault};
-use threadline_files::{Access, Reason, Root, atomic};
+use threadline_files::{Access, Reason, Root, atomic, complain};
 use tokio::process::Command;
 
 pub(super) use self::settings::{Settings, state_folder};
@@ -129,7 +129,7 @@ pub(super) async fn put(context: &Context, openclaw: &str) -> Result<Put, Fault>
         lay_out(&folder, &program)?;
     }
     if !context.json {
-        eprintln!("Asking `{openclaw}` to take the plugin; this can take a minute …");
+        complain!("Asking `{openclaw}` to take the plugin; this can take a minute …");
     }
     let settings = Settings::here();
     let loaded = link(&command.to_string_lossy(), &folder).await?;

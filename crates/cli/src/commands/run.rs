@@ -1,11 +1,12 @@
 //! Commands that wait for a run: `run`, `retry`, `watch` and `sync`.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
+use serde_json::json;
 use threadline_app::api::{
     self, NoParams, RetryParams, Runtimes, SendParams, ThreadParams, ThreadView,
 };
-use threadline_contract::{Code, Fault, RequestId, thread::Lifecycle};
+use threadline_contract::{Code, Fault, RequestId, ResultCode, RunId, thread::Lifecycle};
 use tokio::time::Instant;
 
 use super::{
@@ -52,14 +53,15 @@ pub(super) async fn run(context: &Context, args: Run) -> Result<Exit, Fault> {
 pub(super) async fn retry(context: &Context, args: Retry) -> Result<Exit, Fault> {
     let client = context.client_for(Matters::Runs).await?;
     let after = last_event(&show(&client, &args.thread).await?);
+    let request = RequestId::fresh();
     let params = RetryParams {
         thread: args.thread,
-        request_id: Some(RequestId::fresh()),
+        request_id: Some(request.clone()),
         new_session: args.new_session,
     };
     let view: ThreadView = client.call(api::RETRY, params).await?;
     let sent = Follow {
-        which: which(&view),
+        which: which(&view, request),
         after,
         interrupt: Interrupt::Cancels,
         ..Follow::of(context, client, view)
@@ -75,29 +77,14 @@ pub(super) async fn watch(context: &Context, args: OneThread) -> Result<Exit, Fa
 
 pub(super) async fn sync(context: &Context, args: OneThread) -> Result<Exit, Fault> {
     let client = context.client().await?;
-    let before = show(&client, &args.thread).await?;
     let thread = args.thread;
-    let synced = client.call(api::SYNC, ThreadParams { thread }).await;
-    let view: ThreadView = match synced {
-        Err(fault) if was_cancelled(&before) => {
-            super::print_error_as(&fault, context.json, Exit::Cancelled);
-            return Ok(Exit::Cancelled);
-        }
-        view => view?,
-    };
+    let view: ThreadView = client.call(api::SYNC, ThreadParams { thread }).await?;
     let after = last_event(&view);
     follow(Follow {
         after,
         ..Follow::of(context, client, view)
     })
     .await
-}
-
-/// Whether the user stopped the thread's last run, of which nothing is brought then.
-fn was_cancelled(view: &ThreadView) -> bool {
-    let task = view.thread.context_state.task_association.as_ref();
-    view.thread.lifecycle_state.status == Lifecycle::Ready
-        && task.is_some_and(|task| task.cancel_requested)
 }
 
 async fn show(client: &Client, thread: &str) -> Result<ThreadView, Fault> {
@@ -108,7 +95,7 @@ async fn show(client: &Client, thread: &str) -> Result<ThreadView, Fault> {
 /// Follows what was sent, unless nobody wants to wait for it.
 async fn waited_for(sent: Follow<'_>, detach: bool) -> Result<Exit, Fault> {
     match detach {
-        true => Ok(detached(sent.context, &sent.view, &sent.which)),
+        true => detached(sent).await,
         false => follow(sent).await,
     }
 }
@@ -208,16 +195,16 @@ fn given(args: &Run) -> Given {
     }
 }
 
-/// The turn that was just sent again: it runs, or it waits as the last of its thread.
-fn which(view: &ThreadView) -> Which {
+/// The turn that was just sent again: a new one, or the one that perhaps never arrived, as it was.
+fn which(view: &ThreadView, request: RequestId) -> Which {
     let context = &view.thread.context_state;
-    let request: Option<&RequestId> = match (context.queued_turns.last(), &context.task_association)
-    {
-        (Some(turn), _) => Some(&turn.request_id),
-        (None, Some(task)) => Some(&task.request_id),
-        (None, None) => None,
-    };
-    request.map_or(Which::Current, |request| Which::Of(request.clone()))
+    let current = context.task_association.as_ref().map(|t| &t.request_id);
+    let mut waiting = context.queued_turns.iter().map(|turn| &turn.request_id);
+    let known = current == Some(&request) || waiting.any(|waits| *waits == request);
+    Which::Of(match (known, current) {
+        (false, Some(current)) => current.clone(),
+        _ => request,
+    })
 }
 
 fn last_event(view: &ThreadView) -> i64 {
@@ -228,37 +215,113 @@ fn last_event(view: &ThreadView) -> i64 {
         .map_or(0, |task| task.last_event_id)
 }
 
-fn detached(context: &Context, view: &ThreadView, which: &Which) -> Exit {
+/// How long a turn that was sent is waited for until its bridge says which run it is.
+const NAMED_WITHIN: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Leaves what was sent to itself. A program is told which run it is, or why that is not known yet.
+async fn detached(sent: Follow<'_>) -> Result<Exit, Fault> {
+    let Follow {
+        context,
+        client,
+        mut view,
+        which,
+        ..
+    } = sent;
+    let name = view.thread.name.clone();
     if context.json {
-        print_json(&serde_json::json!({"event": "accepted", "data": view}));
-        print_json(
-            &serde_json::json!({"event": "detached", "data": {"exitCode": Exit::Done.number()}}),
-        );
-        return Exit::Done;
-    }
-    let name = &view.thread.name;
-    let waits = match which {
-        Which::Of(request) => {
-            let mut turns = view.thread.context_state.queued_turns.iter();
-            turns.any(|turn| turn.request_id == *request)
+        let until = Instant::now() + NAMED_WITHIN;
+        while matches!(sent_as(&view, &which), Sent::Unnamed) && Instant::now() < until {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            view = show(&client, view.thread.thread_id.as_str()).await?;
         }
-        Which::Current => view.thread.lifecycle_state.status == Lifecycle::Queued,
-    };
-    let how = match waits {
-        true => "waits for its turn and starts by itself",
-        false => "runs in the background",
+        let (state, run) = match sent_as(&view, &which) {
+            Sent::Waits => ("queued", None),
+            Sent::Unnamed => ("unconfirmed", None),
+            Sent::Named(run) => ("accepted", Some(run)),
+            Sent::Over => ("ended", None),
+        };
+        let request = match &which {
+            Which::Of(request) => Some(request),
+            Which::Current => None,
+        };
+        print_json(&json!({"event": "accepted", "data": view}));
+        print_json(&json!({"event": "detached", "data": {
+            "exitCode": Exit::Done.number(),
+            "threadId": view.thread.thread_id,
+            "name": view.thread.name,
+            "requestId": request,
+            "runId": run,
+            "state": state,
+        }}));
+        return Ok(Exit::Done);
+    }
+    let how = match sent_as(&view, &which) {
+        Sent::Waits => "waits for its turn and starts by itself",
+        _ => "runs in the background",
     };
     super::print(&format!(
         "{name} {how}.\n  threadline watch {}\n",
-        words::quoted(name)
+        words::quoted(&name)
     ));
-    Exit::Done
+    Ok(Exit::Done)
+}
+
+/// What is known of a turn that was sent.
+enum Sent {
+    /// It waits here.
+    Waits,
+    /// Its bridge has not said yet which run it is.
+    Unnamed,
+    /// It is this run.
+    Named(RunId),
+    /// The thread has nothing of it any more, or it could not be sent.
+    Over,
+}
+
+fn sent_as(view: &ThreadView, which: &Which) -> Sent {
+    let context = &view.thread.context_state;
+    let own = |request: &RequestId| match which {
+        Which::Of(own) => own == request,
+        Which::Current => true,
+    };
+    if context
+        .queued_turns
+        .iter()
+        .any(|turn| own(&turn.request_id))
+    {
+        return Sent::Waits;
+    }
+    let task = context.task_association.as_ref();
+    let Some(task) = task.filter(|task| own(&task.request_id)) else {
+        return Sent::Over;
+    };
+    match &task.run_id {
+        Some(run) => Sent::Named(run.clone()),
+        None if view.thread.lifecycle_state.status == Lifecycle::Running => Sent::Unnamed,
+        None => Sent::Over,
+    }
+}
+
+/// What a program hears when what it sent was dropped before it began.
+pub(super) fn tell_dropped(exit: Exit, view: &ThreadView, request: Option<&RequestId>) {
+    print_json(&json!({
+        "event": "end",
+        "data": {
+            "exitCode": exit.number(),
+            "dropped": true,
+            "requestId": request,
+            "lastResultCode": ResultCode::Aborted,
+            "thread": view.thread,
+        },
+    }));
 }
 
 /// What a program hears when a run is over.
 pub(super) fn tell_end(exit: Exit, view: &ThreadView) {
     let state = &view.thread.lifecycle_state;
-    print_json(&serde_json::json!({
+    print_json(&json!({
         "event": "end",
         "data": {
             "exitCode": exit.number(),

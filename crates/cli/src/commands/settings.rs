@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use threadline_contract::Fault;
+use threadline_files::complain;
 
 use super::Context;
 use crate::{
@@ -44,7 +45,7 @@ fn note_of_others(context: &Context) {
     if let (Ok(Owner::Ready(state)), Ok(Some(token))) = (look(&places), token::read(&places)) {
         let other = state.outdated(&context.config, &token);
         if !other.is_empty() {
-            eprintln!("{}", state.note(&other));
+            complain!("{}", state.note(&other));
         }
     }
 }

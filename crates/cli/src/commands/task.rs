@@ -81,11 +81,11 @@ pub(super) fn parameters(context: &Context, args: Run) -> Result<SendParams, Fau
 
 /// From the command line, or from standard input where that is not a person who would wonder what
 /// is being waited for.
-fn prompt(typed: Option<String>, stdin_attached: bool) -> Result<String, Fault> {
+pub(super) fn prompt(typed: Option<String>, stdin_attached: bool) -> Result<String, Fault> {
     let needed = |why: &str| {
         Fault::new(
             Code::PromptRequired,
-            format!("{why} Say what to do: threadline run \"…\""),
+            format!("{why} Say what to do, in quotes."),
         )
     };
     let typed = match typed.as_deref() {

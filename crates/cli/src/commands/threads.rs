@@ -3,17 +3,21 @@
 use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
-use threadline_app::api::{self, Deleted, List, ListParams, Summary, ThreadParams, ThreadView};
+use threadline_app::api::{
+    self, DeleteParams, Deleted, DeletionPreview, List, ListParams, Summary, ThreadParams,
+    ThreadView,
+};
 use threadline_contract::{
     Code, Fault, Millis, ResultCode,
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
+use threadline_files::complain;
 
 use super::Context;
 use crate::{
     args::{Delete, OneThread, Threads},
     exit::Exit,
-    screen::{ending, tables, words},
+    screen::{deletion, ending, tables, words},
 };
 
 /// How long a run that was asked to stop is waited for.
@@ -42,7 +46,7 @@ pub(super) async fn list(context: &Context, args: Threads) -> Result<Exit, Fault
         }
     }
     for problem in &found.problems {
-        eprintln!(
+        complain!(
             "{} {}: {}",
             context.err.warn("warning:"),
             words::line(&problem.file),
@@ -51,7 +55,7 @@ pub(super) async fn list(context: &Context, args: Threads) -> Result<Exit, Fault
     }
     context.print(&found, || listing(&found.threads, &args, context));
     if found.next.is_some() && !context.json {
-        eprintln!("{}", context.err.dim("There are more: --limit shows them."));
+        complain!("{}", context.err.dim("There are more: --limit shows them."));
     }
     Ok(Exit::Done)
 }
@@ -140,8 +144,8 @@ fn cancelled(view: &ThreadView) -> Option<String> {
     let context = &thread.context_state;
     let dropped = match context.queued_turns.len() as u64 {
         0 => None,
-        1 => Some("the turn that waited is dropped".to_owned()),
-        n => Some(format!("{n} turns that waited are dropped")),
+        1 => Some("the message that waited is dropped".to_owned()),
+        n => Some(format!("{n} messages that waited are dropped")),
     };
     let ended = match (
         thread.lifecycle_state.status,
@@ -221,8 +225,8 @@ pub(super) async fn delete(context: &Context, args: Delete) -> Result<Exit, Faul
         thread: args.thread,
     };
     let view: ThreadView = client.call(api::SHOW, params.clone()).await?;
+    let name = &view.thread.name;
     if view.thread.lifecycle_state.status != Lifecycle::Archived {
-        let name = &view.thread.name;
         return Err(Fault::new(
             Code::Conflict,
             format!(
@@ -232,31 +236,19 @@ pub(super) async fn delete(context: &Context, args: Delete) -> Result<Exit, Faul
         ));
     }
     if !args.yes {
-        let typed = words::quoted(&view.thread.name);
-        let folder = &view.thread.workspace_binding.workspace_path;
-        return Err(Fault::invalid(format!(
-            "This removes {typed} for good, and {} with it if it was made for it. To do so: threadline delete {typed} --yes",
-            words::line(folder)
-        )));
+        let would: DeletionPreview = client.call(api::DELETE_PREVIEW, params).await?;
+        return Err(
+            Fault::invalid(deletion::before(&would, args.with_my_files, context.err))
+                .with("preview", serde_json::json!(would)),
+        );
     }
+    let params = DeleteParams {
+        thread: params.thread,
+        with_my_files: args.with_my_files,
+    };
     let gone: Deleted = client.call(api::DELETE, params).await?;
-    context.print(&gone, || {
-        let folder = match &gone.removed_folder {
-            Some(folder) => format!(", and with it {}", words::line(folder)),
-            None => {
-                let folder = &view.thread.workspace_binding.workspace_path;
-                format!("; {} stays", words::line(folder))
-            }
-        };
-        let rest = match &gone.pending {
-            Some(why) => format!(
-                "What its bridge holds of it goes as soon as it can: {}\n",
-                words::line(why)
-            ),
-            None => String::new(),
-        };
-        format!("{} is gone{folder}.\n{rest}", gone.name)
-    });
+    let folder = &view.thread.workspace_binding.workspace_path;
+    context.print(&gone, || deletion::after(&gone, folder, context.out));
     Ok(Exit::Done)
 }
 

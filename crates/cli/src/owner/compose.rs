@@ -221,13 +221,7 @@ impl Parts {
             url: url.to_owned(),
             token: Some(token.clone()),
         };
-        let mut app = AppConfig::new(places.data().to_owned(), config.workspaces.clone(), bridge);
-        let turns = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-        app.lane = threadline_app::LaneSize {
-            active: turns(config.openclaw_lane.max_active),
-            queued: turns(config.openclaw_lane.max_queued),
-        };
-        let app = App::open(app).await?;
+        let app = App::open(app_config(config, places, bridge)).await?;
         Ok(Self {
             token,
             store,
@@ -377,6 +371,18 @@ fn openclaw(config: &Config, places: &Places) -> Result<Option<OpenClaw>, Fault>
     Ok(Some(openclaw))
 }
 
+/// The app, with the same lane as the bridge: the smaller of the two would else be the only one that counts.
+fn app_config(config: &Config, places: &Places, bridge: Endpoint) -> AppConfig {
+    let turns = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    AppConfig {
+        lane: threadline_app::LaneSize {
+            active: turns(config.openclaw_lane.max_active),
+            queued: turns(config.openclaw_lane.max_queued),
+        },
+        ..AppConfig::new(places.data().to_owned(), config.workspaces.clone(), bridge)
+    }
+}
+
 fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig {
     EngineConfig {
         node,
@@ -424,3 +430,7 @@ fn is_node(text: &str) -> bool {
     let id = text.strip_prefix("tok-").unwrap_or_default();
     id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())
 }
+
+#[cfg(test)]
+#[path = "compose_tests.rs"]
+mod tests;

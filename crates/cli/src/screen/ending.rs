@@ -222,6 +222,18 @@ pub(crate) fn trouble(view: &ThreadView, last_words: Option<&str>) -> Option<Str
     })
 }
 
+/// What a thread goes on with after one of its messages was dropped.
+pub(crate) fn goes_on(view: &ThreadView) -> String {
+    let name = quoted(&view.thread.name);
+    match view.thread.lifecycle_state.status {
+        Lifecycle::Running => format!("The run before it goes on: threadline watch {name}"),
+        Lifecycle::Queued => "The messages before it still wait.".to_owned(),
+        Lifecycle::Ready | Lifecycle::Archived => {
+            format!("To send another: threadline run --thread {name} \"…\"")
+        }
+    }
+}
+
 /// What became of a run that was cancelled while its bridge could not be asked; `None` when it could.
 pub(crate) fn given_up(before: &ThreadView) -> Option<String> {
     let task = before.thread.context_state.task_association.as_ref();

@@ -39,6 +39,7 @@ pub(crate) fn association(request_id: &str, run_id: Option<&str>) -> TaskAssocia
         request_id: request(request_id),
         run_id: run_id.map(run),
         session_key: None,
+        remote_working_directory: None,
         artifact_scope: None,
         started_at_ms: Millis(1_000),
         last_event_id: 0,

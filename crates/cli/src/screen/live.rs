@@ -14,6 +14,7 @@ use super::{
     words::{clean, fit, line, short, took},
     wrap::{Wrap, hanging, wrap},
 };
+use crate::output::StandardOutput;
 
 /// A step that was quick needs no number.
 const WORTH_TELLING: i64 = 1000;
@@ -123,7 +124,7 @@ impl Screen {
         if self.mid_line {
             self.area.doing("");
         }
-        self.area.print(io::stdout(), text);
+        self.area.print(StandardOutput, text);
     }
 
     fn end_line(&mut self) {

@@ -1,14 +1,18 @@
 //! What people see: words, sizes, times, colours and links. Pure, but for [`Terminal`].
 
 pub(crate) mod area;
+pub(crate) mod deletion;
 pub(crate) mod ending;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub(crate) mod live;
 pub(crate) mod proof;
+pub(crate) mod queue;
 pub(crate) mod status;
 pub(crate) mod story;
 pub(crate) mod tables;
+pub(crate) mod width;
+mod width_tables;
 pub(crate) mod words;
 pub(crate) mod wrap;
 

@@ -6,7 +6,7 @@ use threadline_app::api::{AppEvent, Away, FileProgress, ThreadView};
 use threadline_contract::{
     Millis, Progress, Question, QuestionId, QuestionState, QueuePlace, RequestId, ResultCode,
     RunId, RunStatus, SessionUpdate, Stage, Step, StepState,
-    thread::{Lifecycle, SyncStatus},
+    thread::{Lifecycle, Message, Role, SyncStatus, TurnState},
 };
 
 /// Something worth saying.
@@ -50,6 +50,8 @@ pub(crate) struct Story {
     run: Option<RunId>,
     /// It has been seen to be the thread's current one.
     began: bool,
+    /// When it was asked for, once it was seen waiting: that finds its message.
+    asked_at: Option<Millis>,
     /// The run's last word about itself while it was the thread's current one.
     view: ThreadView,
     /// What was heard of a run that is perhaps ours, and newer than what we know.
@@ -76,6 +78,7 @@ impl Story {
             which,
             run: None,
             began: false,
+            asked_at: None,
             view,
             early: None,
             heard: 0,
@@ -93,6 +96,31 @@ impl Story {
     /// What the run said about its end, if it did not succeed.
     pub(crate) fn last_words(&self) -> Option<&str> {
         self.last_words.as_deref()
+    }
+
+    /// The request whose run is told; none, where it is whatever the thread does.
+    pub(crate) fn request(&self) -> Option<&RequestId> {
+        match &self.which {
+            Which::Of(request) => Some(request),
+            Which::Current => None,
+        }
+    }
+
+    /// Whether the turn waits, and has not begun.
+    pub(crate) fn waits(&self, latest: &ThreadView) -> bool {
+        let request = self.request();
+        !self.began && request.is_some_and(|request| is_waiting(latest, request))
+    }
+
+    /// Whether somebody dropped the turn while it waited.
+    pub(crate) fn is_dropped(&self, latest: &ThreadView) -> bool {
+        let mut messages = latest.thread.context_state.messages.iter();
+        let dropped = |m: &Message| {
+            m.role == Role::User
+                && Some(m.timestamp_ms) == self.asked_at
+                && m.state == Some(TurnState::Dropped)
+        };
+        !self.began && messages.any(dropped)
     }
 
     /// The thread as it was last seen.
@@ -122,6 +150,11 @@ impl Story {
 
     /// Looks at the thread's state.
     pub(crate) fn see(&mut self, view: ThreadView, out: &mut Vec<Say>) {
+        if let Some(request) = self.request() {
+            let mut waiting = view.thread.context_state.queued_turns.iter();
+            let own = waiting.find(|turn| turn.request_id == *request);
+            self.asked_at = own.map(|turn| turn.queued_at_ms).or(self.asked_at);
+        }
         let (ours, run) = {
             let current = view.thread.context_state.task_association.as_ref();
             let ours = current.is_some_and(|task| match &self.which {
@@ -170,8 +203,22 @@ impl Story {
         for question in questions {
             self.ask(question, out);
         }
+        self.answer(out);
         let doing = self.going_on();
         self.now(doing, out);
+    }
+
+    /// An answer that no event told, as soon as the thread has it.
+    fn answer(&mut self, out: &mut Vec<Say>) {
+        if self.told > 0 || self.run.is_none() || !self.is_told(&self.view) {
+            return;
+        }
+        let messages = self.view.thread.context_state.messages.iter();
+        let mut own = messages.filter(|m| m.role == Role::Assistant && m.run_id == self.run);
+        if let Some(answer) = own.find(|m| !m.error) {
+            self.told = answer.text.chars().count() as u64;
+            out.push(Say::Text(format!("{}\n", answer.text.trim_end())));
+        }
     }
 
     fn update(&mut self, update: SessionUpdate, out: &mut Vec<Say>) {
@@ -220,6 +267,7 @@ impl Story {
             self.view.progress = Some(progress);
         }
         self.view.queue = update.queue;
+        self.answer(out);
         let doing = self.going_on();
         self.now(doing, out);
     }
@@ -365,7 +413,9 @@ impl Story {
                 idle && synced
             }
             // A later turn is the thread's current one; or ours was dropped, or never got so far.
-            Which::Of(request) => self.began || !is_waiting(latest, request) && idle,
+            Which::Of(request) => {
+                self.began || self.is_dropped(latest) || !is_waiting(latest, request) && idle
+            }
         }
     }
 }

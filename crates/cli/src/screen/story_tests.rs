@@ -6,7 +6,7 @@ use threadline_contract::{
 };
 
 use super::*;
-use crate::screen::fixtures::{association, key, question, request, run, thread, view};
+use crate::screen::fixtures::{association, key, message, question, request, run, thread, view};
 
 fn update(run_id: &str, event: &str) -> SessionUpdate {
     SessionUpdate::new(&key(), &run(run_id), UpdateKind::Task, event, Millis(1))
@@ -188,6 +188,66 @@ fn a_dropped_turn_is_over() {
     let mut unsent = thread();
     unsent.context_state.task_association = None;
     assert!(story.is_over(&view(unsent)), "it could not even be sent");
+}
+
+#[test]
+fn a_turn_that_is_dropped_while_another_runs_is_over() {
+    let mut busy = running(Some("r1"));
+    let turn = QueuedTurn {
+        request_id: request("q2"),
+        prompt: "p".into(),
+        deliverables: vec![],
+        load_class: None,
+        attachments: vec![],
+        queued_at_ms: Millis(2),
+    };
+    let asked = |state| Message {
+        timestamp_ms: Millis(2),
+        state: Some(state),
+        ..message(Role::User, "p")
+    };
+    busy.context_state.queued_turns = vec![turn];
+    busy.context_state.messages = vec![asked(TurnState::Queued)];
+    let mut story = Story::new(Which::Of(request("q2")), view(busy.clone()));
+    story.hear(seen(busy.clone()));
+    assert!(story.waits(&view(busy.clone())) && !story.is_over(&view(busy.clone())));
+    busy.context_state.queued_turns = vec![];
+    busy.context_state.messages = vec![asked(TurnState::Dropped)];
+    story.hear(seen(busy.clone()));
+    assert!(story.is_dropped(&view(busy.clone())) && story.is_over(&view(busy)));
+}
+
+#[test]
+fn an_answer_that_no_event_told_is_told_before_its_files_are_here() {
+    let mut syncing = running(Some("r1"));
+    syncing.lifecycle_state.status = Lifecycle::Ready;
+    syncing.lifecycle_state.last_result_code = Some(ResultCode::Success);
+    syncing.context_state.last_artifact_sync_status = Some(SyncStatus::Syncing);
+    syncing.context_state.messages = vec![Message {
+        run_id: Some(run("r1")),
+        ..message(Role::Assistant, "Here it is.")
+    }];
+    let mut story = Story::new(Which::Current, view(syncing.clone()));
+    let answer = Say::Text("Here it is.\n".into());
+    assert_eq!(
+        story.hear(seen(syncing.clone())),
+        [answer, doing("Syncing the files")]
+    );
+    assert_eq!(story.hear(seen(syncing.clone())), []);
+    // One that was told word by word is not told again; and as long as words may come, they come first.
+    let mut told = Story::new(Which::Current, view(running(Some("r1"))));
+    told.hear(seen(running(Some("r1"))));
+    let late = syncing.context_state.task_association.as_mut().unwrap();
+    late.last_event_id = 7;
+    told.hear(seen(syncing.clone()));
+    assert_eq!(
+        told.hear(at(6, delta("r1", "Here it is."))),
+        [Say::Text("Here it is.".into())]
+    );
+    assert_eq!(
+        told.hear(at(7, update("r1", "task.ended"))),
+        [doing("Syncing the files")]
+    );
 }
 
 #[test]

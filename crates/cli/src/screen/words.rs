@@ -8,15 +8,35 @@ use threadline_contract::{
     url::encoded,
 };
 
+use super::width;
+
+/// Whether a letter could act on a terminal, or make a text read as another one: controls (C0, C1 and
+/// DEL), and those that turn the direction of writing.
+pub(crate) fn acts(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A JSON text in which nothing can act on a terminal: what could is escaped, so that a program reads the
+/// same as before.
+pub(crate) fn escaped_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match acts(c) {
+            // Outside the basic plane nothing acts.
+            true => out.push_str(&format!("\\u{:04x}", c as u32)),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
 /// A text from elsewhere, made safe for a terminal: an agent's words or a file's name must not be
 /// able to move the cursor, change the title or write to the clipboard.
 pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\t' => c,
-            // Bidirectional controls can make a name read as another one.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-            c if c.is_control() => '\u{fffd}',
+            c if acts(c) => '\u{fffd}',
             c => c,
         })
         .collect()
@@ -37,14 +57,6 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// The columns of a terminal that a letter takes: many of the world take two.
-fn wide(c: char) -> usize {
-    match (c as u32) < 0x1100 || ('\u{2000}'..='\u{2bff}').contains(&c) {
-        true => 1,
-        false => 2,
-    }
-}
-
 /// The columns of a terminal that a text takes; colours take none.
 pub(crate) fn columns(text: &str) -> usize {
     let mut parts = text.split("\x1b[");
@@ -53,7 +65,7 @@ pub(crate) fn columns(text: &str) -> usize {
     std::iter::once(plain)
         .chain(after)
         .flat_map(str::chars)
-        .map(wide)
+        .map(width::of)
         .sum()
 }
 
@@ -65,7 +77,7 @@ pub(crate) fn fit(text: &str, most: usize) -> String {
     }
     let mut left = most.saturating_sub(1);
     let fits = |c: &char| {
-        let takes = wide(*c);
+        let takes = width::of(*c);
         let room = left >= takes;
         left = left.saturating_sub(takes);
         room

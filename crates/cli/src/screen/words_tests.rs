@@ -60,6 +60,14 @@ fn nothing_from_elsewhere_steers_the_terminal() {
     assert_eq!(line("  a\n\n b\tc "), "a b c");
     assert_eq!(short("one two three", 8), "one two…");
     assert_eq!(short("äöü", 3), "äöü");
+    let raw = serde_json::json!({"a\u{7f}b": "x\u{9b}31m\u{202e}y\u{1b}]0;z\n é 河"});
+    let safe = escaped_json(&raw.to_string());
+    assert_eq!(safe, r#"{"a\u007fb":"x\u009b31m\u202ey\u001b]0;z\n é 河"}"#);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&safe).unwrap(),
+        raw
+    );
+    assert_eq!(fit("Báo cáo về sông", 15), "Báo cáo về sông");
     assert_eq!(fit("河流报告", 8), "河流报告");
     assert_eq!(fit("河流报告", 7), "河流报…");
     assert_eq!(fit("河流报告", 6), "河流…");

@@ -234,17 +234,26 @@ fn leaving_a_run_never_cancels_it() {
     let world = World::new().with("THREADLINE_BUILTIN_DEMO_PAUSE_MS", "300");
     let said = world.run(&["run", "hello", "--detach", "--json"]).ended(0);
     let lines = said.lines();
+    let thread = &lines[0]["data"]["thread"];
+    let task = &thread["contextState"]["taskAssociation"];
+    assert!(task["runId"].is_string(), "{task}");
     assert_eq!(
         (&lines[0]["event"], &lines[1]),
         (
             &json!("accepted"),
-            &json!({"event": "detached", "data": {"exitCode": 0}})
+            &json!({"event": "detached", "data": {
+                "exitCode": 0, "threadId": thread["threadId"], "name": thread["name"],
+                "requestId": task["requestId"], "runId": task["runId"], "state": "accepted",
+            }})
         )
     );
-    let name = lines[0]["data"]["thread"]["name"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let name = thread["name"].as_str().unwrap().to_owned();
+    let waits = ["run", "--thread", &name, "more", "--detach", "--json"];
+    let said = world.run(&waits).ended(0).lines().remove(1);
+    assert_eq!(
+        (&said["data"]["runId"], &said["data"]["state"]),
+        (&json!(null), &json!("queued"))
+    );
     let mut watching = world.start(&["watch", &name]);
     // Once it watches, it leaves at the first Ctrl-C.
     std::thread::sleep(std::time::Duration::from_millis(500));

@@ -96,6 +96,70 @@ fn a_thread_is_put_away_brought_back_and_removed() {
 }
 
 #[test]
+fn a_deletion_keeps_and_names_files_that_the_user_made_or_edited() {
+    let world = World::new();
+    let touched = || {
+        let name = name_of(&world.run(&["run", "hello"]).ended(0));
+        let folder = world.thread(&name)["thread"]["workspaceBinding"]["workspacePath"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        fs::write(format!("{folder}/mine.txt"), "mine").unwrap();
+        fs::write(format!("{folder}/notes.md"), "edited").unwrap();
+        world.run(&["archive", &name]).ended(0);
+        (name, folder)
+    };
+    let (name, folder) = touched();
+    let asked = world.run(&["delete", &name]).ended(2).err;
+    for part in [
+        "2 files (10 B) that you made or edited stay there:",
+        "  mine.txt  4 B\n",
+        "  notes.md  6 B, edited\n",
+    ] {
+        assert!(asked.contains(part), "{asked}");
+    }
+    let said = world.run(&["delete", &name, "--yes"]).ended(0).out;
+    assert_eq!(
+        said,
+        format!(
+            "{name} is gone. 2 files (10 B) that you made or edited stay in {folder}:\n  mine.txt  4 B\n  notes.md  6 B, edited\n"
+        )
+    );
+    let mut left: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["mine.txt", "notes.md"]);
+
+    let (name, folder) = touched();
+    let all = ["delete", &name, "--yes", "--with-my-files", "--json"];
+    let said = world.run(&all).ended(0).json();
+    assert_eq!(
+        (&said["removedFolder"], &said["kept"]),
+        (&Value::from(folder.as_str()), &Value::Null)
+    );
+    assert!(!fs::exists(&folder).unwrap());
+}
+
+#[test]
+fn a_sync_of_a_cancelled_thread_says_so() {
+    let world = World::new().with("THREADLINE_BUILTIN_DEMO_PAUSE_MS", "2000");
+    let sent = world.run(&["run", "hello", "--detach", "--json"]).ended(0);
+    let name = sent.lines()[1]["data"]["name"].as_str().unwrap().to_owned();
+    world.run(&["cancel", &name]).ended(0);
+    let said = world.run(&["sync", &name]).ended(4);
+    let notice = "The last run was cancelled, so nothing of it is brought.";
+    assert!(said.err.contains(notice), "{said:?}");
+    let said = world.run(&["sync", &name, "--json"]).ended(4).lines();
+    let end = said.last().unwrap();
+    assert_eq!(
+        (&end["event"], &end["data"]["exitCode"]),
+        (&Value::from("end"), &Value::from(4))
+    );
+}
+
+#[test]
 fn a_thread_is_retried_and_synced() {
     let world = World::new();
     let name = name_of(

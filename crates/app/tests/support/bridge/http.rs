@@ -153,6 +153,16 @@ fn plain(shared: &Shared, request: &rpc::Request) -> Result<Option<Value>, Fault
             let runs: Vec<Value> = inner.order.iter().rev().map(line).collect();
             json!({"runs": runs, "nextCursor": "7"})
         }
+        method::OPERATOR_STATUS => json!({
+            "version": "test", "at": 1, "open": {"queued": 1, "running": 2, "collecting": 0}, "questions": 0,
+            "hosts": [],
+            "runtimes": [{
+                "runtime": "openclaw", "providerId": "openclaw", "label": "OpenClaw", "targets": ["gateway"],
+                "maxActive": 5, "maxQueued": 20, "available": true, "status": "ready", "active": 2, "queued": 1,
+                "probedAt": 1,
+                "standing": {"why": "w", "since": 1, "evidence": "e", "seenAt": 2, "next": "n"},
+            }],
+        }),
         method::ROUTING_RESOLVE => resolved(params)?,
         method::DELETE => {
             let gone = params["sessionId"].as_str().unwrap_or_default();

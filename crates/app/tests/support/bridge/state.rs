@@ -134,7 +134,8 @@ impl Inner {
 
     pub(super) fn snapshot(&mut self, id: &RunId, shared: &Shared, params: &Value) -> Value {
         let run = self.runs.get_mut(id).unwrap();
-        let terminal = run.result;
+        // The end is told at once; what became of the files, with the result.
+        let terminal = run.ended;
         let status = run
             .plan
             .end
@@ -147,7 +148,7 @@ impl Inner {
             "status": status, "sessionId": run.thread, "threadId": run.thread, "appThreadKey": run.thread,
             "runId": id, "turnId": id, "sessionKey": session, "runtime": run.runtime,
             "mode": "agent-chat", "artifactScope": scope_of(run, id), "createdAt": run.created,
-            "source": "registry", "observedAt": Millis::now(),
+            "artifactDirectory": format!("/srv/{}", scope_of(run, id)), "source": "registry", "observedAt": Millis::now(),
         });
         if run.runtime == RuntimeId::OpenClaw {
             out["openclawSessionKey"] = json!(session);
@@ -164,6 +165,10 @@ impl Inner {
         out["code"] = json!(code);
         out["text"] = json!(run.plan.text);
         out["message"] = json!(run.plan.message);
+        if !run.result {
+            out["artifactsPending"] = json!(true);
+            return out;
+        }
         if run.plan.pending > 0 {
             run.plan.pending -= 1;
             out["artifactsPending"] = json!(true);
