@@ -282,3 +282,47 @@ fn a_file_that_is_rewritten_keeps_its_permissions() {
     root.rewrite("fresh", b"new").unwrap();
     assert_eq!(text(&root, "fresh").unwrap(), "new");
 }
+
+/// Somebody swaps a folder for a link that leads out, again and again, while files are written through links.
+#[test]
+fn a_link_that_changes_meanwhile_never_leads_out() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let h = Home::new();
+    let root = h.root("project").unwrap();
+    let at = |path: &str| h.home.join("project").join(path);
+    let out = h.home.join("out");
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("file"), "outside").unwrap();
+    fs::create_dir(at("real")).unwrap();
+    symlink("real", at("inside")).unwrap();
+    symlink(&out, at("outside")).unwrap();
+    symlink("inside", at("link")).unwrap();
+    let done = AtomicBool::new(false);
+    let written = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                for target in ["outside", "inside"] {
+                    symlink(target, at("next")).unwrap();
+                    fs::rename(at("next"), at("link")).unwrap();
+                    // And the folder that was found a moment ago becomes a link itself.
+                    fs::rename(at("real"), at("moved")).unwrap();
+                    symlink(&out, at("real")).unwrap();
+                    fs::remove_file(at("real")).unwrap();
+                    fs::rename(at("moved"), at("real")).unwrap();
+                }
+            }
+        });
+        let mut written = 0;
+        for _ in 0..3_000 {
+            let wrote = root
+                .follow("link/file")
+                .and_then(|path| root.rewrite(path, b"mine"));
+            written += u32::from(wrote.is_ok());
+        }
+        done.store(true, Ordering::Relaxed);
+        written
+    });
+    assert!(written > 0, "it was never written");
+    assert_eq!(fs::read_to_string(out.join("file")).unwrap(), "outside");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
+}
