@@ -118,7 +118,7 @@ impl Workspace {
         let (scope, scope_dir) = self.prepared(session, run)?;
         let notes = notes_of(&scope_dir)?;
         let _alone = notes.lock()?;
-        let work = self.work(session, folder)?;
+        let work = self.work(session, run, folder)?;
         let listing = Listing::open(&scope_dir, scope.as_str(), &work)?;
 
         let mut collected = Collected::default();
@@ -128,7 +128,7 @@ impl Workspace {
             self.root.path().join(scope.as_str()),
         ];
         let named = Named::resolve(evidence, &places, &scope_places, &mut collected.omitted)?;
-        let diff = Diff::new(listing, work.walk()?)?;
+        let diff = Diff::new(listing, work.walk())?;
         let mut ignore = Ignore::of(&work.root)?;
         collected.warnings.append(&mut ignore.warnings);
         let plan = Plan::make(&work, diff, named, &ignore, &mut collected.omitted)?;

@@ -32,6 +32,14 @@ pub enum Error {
         /// The folder.
         folder: String,
     },
+    /// The user's folder is one of ours, or lies in one.
+    #[error(
+        "the working directory `{folder}` is Threadline's own, so nothing may work there; choose another folder"
+    )]
+    ProtectedWorkFolder {
+        /// The folder.
+        folder: String,
+    },
     /// The folder that should be the workspace is not there.
     #[error("the workspace `{}` is not there", shown(&folder.display().to_string()))]
     NoWorkspace {
@@ -207,7 +215,7 @@ impl Error {
                 named_by: WorkspaceSource::Params,
                 ..
             } => Code::InvalidRequest,
-            Self::NoWorkFolder { .. } => Code::WorkdirNotAllowed,
+            Self::NoWorkFolder { .. } | Self::ProtectedWorkFolder { .. } => Code::WorkdirNotAllowed,
             Self::Escapes { .. }
             | Self::NoWorkspace { .. }
             | Self::BadWorkspace { .. }
@@ -224,6 +232,7 @@ impl Error {
             Self::Files(e) => match e.reason() {
                 Reason::NoSpace => Code::StorageFull,
                 Reason::ReadOnly | Reason::Denied => Code::StorageReadOnly,
+                Reason::Protected => Code::PathProtected,
                 _ => Code::Internal,
             },
         }

@@ -47,6 +47,7 @@ impl Ignore {
                 Reason::TooLarge => "is too large",
                 Reason::Symlink => "is a symbolic link",
                 Reason::NotRegular | Reason::HardLinked => "is not a plain file",
+                Reason::Protected => "is a file of Threadline's own",
                 _ => return Err(e.into()),
             },
         };

@@ -97,7 +97,7 @@ impl Workspace {
             Err(e) if e.reason() == Reason::NotFound => {}
             Err(e) => return Err(e.into()),
         }
-        let work = self.work(session, folder)?;
+        let work = self.work(session, run, folder)?;
         let mut lines = Lines::new(&work)?;
         let staged = notes.stage(&mut lines, Access::Shared, Durability::Now)?;
         match staged.publish_new(&notes, NAME) {
@@ -110,7 +110,7 @@ impl Workspace {
 
 /// The text of a listing, made while it is read.
 struct Lines<'a, W> {
-    work: &'a Work<'a>,
+    work: &'a Work,
     walk: W,
     head: Head,
     files: u64,
@@ -121,7 +121,7 @@ struct Lines<'a, W> {
 }
 
 impl<'a> Lines<'a, ()> {
-    fn new(work: &'a Work<'a>) -> Result<Lines<'a, impl Iterator<Item = Found> + 'a>, Error> {
+    fn new(work: &'a Work) -> Result<Lines<'a, impl Iterator<Item = Found> + 'a>, Error> {
         let head = Head {
             v: VERSION,
             folder: work.name(),
@@ -133,7 +133,7 @@ impl<'a> Lines<'a, ()> {
         })?;
         Ok(Lines {
             work,
-            walk: work.walk()?,
+            walk: work.walk(),
             head,
             files: 0,
             others: 0,
@@ -245,7 +245,7 @@ pub(crate) struct Listing {
 
 impl Listing {
     /// Opens the listing that was taken of this folder.
-    pub(crate) fn open(scope_dir: &Root, scope: &str, work: &Work<'_>) -> Result<Self, Error> {
+    pub(crate) fn open(scope_dir: &Root, scope: &str, work: &Work) -> Result<Self, Error> {
         let file = match scope_dir.open_file(format!("{NOTES}/{NAME}")) {
             Ok(file) => file,
             Err(e) if e.reason() == Reason::NotFound => {

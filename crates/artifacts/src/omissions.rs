@@ -82,6 +82,7 @@ pub(crate) fn of_problem(problem: Problem) -> OmitReason {
         Problem::NameNotUtf8 => OmitReason::NameNotUtf8,
         Problem::Unreadable => OmitReason::Unreadable,
         Problem::TooDeep => OmitReason::TooDeep,
+        Problem::Protected => OmitReason::Protected,
     }
 }
 
@@ -92,6 +93,7 @@ pub(crate) fn of_reason(reason: Reason) -> OmitReason {
         Reason::Symlink => OmitReason::Symlink,
         Reason::NotRegular => OmitReason::SpecialFile,
         Reason::HardLinked => OmitReason::HardLink,
+        Reason::Protected => OmitReason::Protected,
         Reason::TooLarge => OmitReason::TooLarge,
         _ => OmitReason::Unreadable,
     }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use threadline_contract::{
-    SessionKey,
+    RunId, SessionKey,
     scope::{WORK, work_folder},
 };
 use threadline_files::{
-    Reason, Root, Stamp,
+    Reason, Root,
     walk::{Found, walk},
 };
 
@@ -29,18 +29,18 @@ pub enum WorkFolder {
 }
 
 /// A work folder held open.
-pub(crate) struct Work<'a> {
+pub(crate) struct Work {
     pub root: Root,
     pub user: bool,
-    workspace: &'a Workspace,
 }
 
 impl Workspace {
     pub(crate) fn work(
         &self,
         session: &SessionKey,
+        run: &RunId,
         folder: &WorkFolder,
-    ) -> Result<Work<'_>, Error> {
+    ) -> Result<Work, Error> {
         let root = match folder {
             WorkFolder::Session => {
                 let path = work_folder(session);
@@ -55,23 +55,28 @@ impl Workspace {
                 _ => e.into(),
             })?,
         };
+        // A user's folder may be above the workspace, where other sessions' files and our own lie.
+        let root = root.avoiding(&self.protected(session, run)?).map_err(|e| {
+            match (e.reason(), folder) {
+                (Reason::Protected, WorkFolder::User(path)) => Error::ProtectedWorkFolder {
+                    folder: path.to_string_lossy().into_owned(),
+                },
+                _ => e.into(),
+            }
+        })?;
         Ok(Work {
             root,
             user: *folder != WorkFolder::Session,
-            workspace: self,
         })
     }
 }
 
-impl Work<'_> {
+impl Work {
     /// Everything that may be collected, in byte order; folders that are never collected are named
     /// and not entered.
-    pub(crate) fn walk(&self) -> Result<impl Iterator<Item = Found>, Error> {
-        let ours = self.workspace.root.stat("")?.stamp;
-        let walk = walk(&self.root, MAX_DEPTH).enter_if(move |path| {
-            collects_folder(path) && !self.is_cache(path) && !self.is_ours(path, &ours)
-        });
-        Ok(walk)
+    pub(crate) fn walk(&self) -> impl Iterator<Item = Found> {
+        walk(&self.root, MAX_DEPTH)
+            .enter_if(move |path| collects_folder(path) && !self.is_cache(path))
     }
 
     /// Which folder it is: ours stays the same one when the whole workspace is moved.
@@ -98,14 +103,5 @@ impl Work<'_> {
             .take(CACHE_SIGNATURE.len() as u64)
             .read_to_end(&mut head);
         read.is_ok() && head == CACHE_SIGNATURE
-    }
-
-    /// A user's folder may be above the workspace; other sessions' files lie in there.
-    fn is_ours(&self, path: &str, ours: &Stamp) -> bool {
-        self.user
-            && self
-                .root
-                .stat(path)
-                .is_ok_and(|stat| (stat.stamp.dev, stat.stamp.ino) == (ours.dev, ours.ino))
     }
 }

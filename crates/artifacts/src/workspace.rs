@@ -7,7 +7,7 @@ use threadline_contract::{
     ArtifactScope, RunId, SessionKey,
     scope::{BadScope, segment, session_folder, work_folder},
 };
-use threadline_files::{Access, Reason, Resolver, Root};
+use threadline_files::{Access, Protected, Reason, Resolver, Root};
 
 use crate::{Error, ScopeStyle, skip::NOTES, verified::Verified};
 
@@ -21,6 +21,8 @@ pub struct Workspace {
     /// Where it lies, for telling others.
     pub(crate) place: PathBuf,
     pub(crate) verified: Arc<Verified>,
+    /// What else must not be reached from a folder that a turn works in.
+    protected: Arc<[PathBuf]>,
 }
 
 /// What a run needs to know about its folders.
@@ -81,7 +83,31 @@ impl Workspace {
             root,
             place,
             verified: Arc::default(),
+            protected: Arc::default(),
         })
+    }
+
+    /// Keeps these folders and files too from being reached by a turn, whatever folder it works in. The
+    /// workspace itself always is.
+    #[must_use]
+    pub fn protecting(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.protected = paths.into_iter().collect();
+        self
+    }
+
+    /// What a turn must not reach: the workspace and everything else that is protected, except the folder
+    /// that its session works in and its own scope.
+    pub fn protected(&self, session: &SessionKey, run: &RunId) -> Result<Protected, Error> {
+        // Also where somebody has moved it to.
+        let here = self.root.real_path();
+        let scope = ArtifactScope::of(session, run)?;
+        let open = [here.join(work_folder(session)), here.join(scope.as_str())];
+        let paths = self
+            .protected
+            .iter()
+            .map(PathBuf::as_path)
+            .chain([here.as_path()]);
+        Ok(Protected::new(paths, open.iter().map(PathBuf::as_path)))
     }
 
     /// As [`open`](Self::open), sharing what was read already with other workspaces.

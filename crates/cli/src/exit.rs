@@ -158,6 +158,7 @@ impl Exit {
             | C::ExecutionFailed
             | C::AgentLost
             | C::TurnDeclined
+            | C::PathProtected
             | C::ModelUnreachable
             | C::ModelFailed
             | C::ModelRefusesTools

@@ -270,6 +270,8 @@ pub enum OmitReason {
     NameTaken,
     /// More files than one request takes.
     OverLimit,
+    /// A file of Threadline itself: its data, its settings, or a host's.
+    Protected,
     /// A reason that this version does not know: another bridge says so.
     #[serde(other)]
     Unknown,
@@ -277,7 +279,7 @@ pub enum OmitReason {
 
 impl OmitReason {
     /// Every one.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Symlink,
         Self::SpecialFile,
         Self::HardLink,
@@ -298,6 +300,7 @@ impl OmitReason {
         Self::RunCancelled,
         Self::NameTaken,
         Self::OverLimit,
+        Self::Protected,
         Self::Unknown,
     ];
 
@@ -324,6 +327,7 @@ impl OmitReason {
             Self::RunCancelled => "was left by a run that was cancelled",
             Self::NameTaken => "has the name of another file of this run",
             Self::OverLimit => "came after as many files as are taken at once",
+            Self::Protected => "belongs to Threadline itself and never leaves it",
             Self::Unknown => "was left out for a reason that is not known here",
         }
     }

@@ -115,6 +115,7 @@ codes! {
     ExecutionFailed "EXECUTION_FAILED" Runtime -32002 500 "The runtime could not finish the turn. The sentence says why.";
     AgentLost "AGENT_LOST" Runtime -32002 502 "The agent's process is gone. Send the message again; its files are still in the work folder.";
     TurnDeclined "TURN_DECLINED" Runtime -32002 422 "The agent stopped because a permission was declined.";
+    PathProtected "PATH_PROTECTED" Runtime -32003 403 "The path leads to Threadline's own data or settings, which no task may read or change. Name a file of yours.";
     ModelUnreachable "MODEL_UNREACHABLE" Runtime -32002 502 "The model endpoint does not answer. Check THREADLINE_MODEL_URL.";
     ModelFailed "MODEL_FAILED" Runtime -32002 502 "The model endpoint answered with an error. The sentence carries it.";
     ModelRefusesTools "MODEL_REFUSES_TOOLS" Runtime -32002 422 "This model takes no tools. Set THREADLINE_MODEL to one that does.";

@@ -34,6 +34,8 @@ pub struct EngineConfig {
     pub node: String,
     /// The data folder: never a working directory.
     pub data: PathBuf,
+    /// What else no working directory may be or lie in: settings, and what the hosts of agents keep.
+    pub protected: Vec<PathBuf>,
     /// Where attachments wait for their turn.
     pub attachments: PathBuf,
     /// Folders beneath which a user's working directory may lie.

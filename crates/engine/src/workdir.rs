@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use threadline_contract::{Code, Fault};
+use threadline_files::{Protected, Reason, Root};
 
 use crate::EngineConfig;
 
@@ -29,13 +30,16 @@ pub(crate) fn check(asked: Option<&str>, config: &EngineConfig) -> Result<Option
     if !real.is_dir() {
         return Err(refused("is not a folder"));
     }
-    // Our own folder holds the token and every account's files.
-    if config
-        .data
-        .canonicalize()
-        .is_ok_and(|data| real.starts_with(data))
-    {
-        return Err(refused("is Threadline's own data folder"));
+    // Our own folders hold the token and every account's files. Told by what they are: a folder can have
+    // several paths.
+    let ours = config.protected.iter().chain([&config.data]);
+    let ours = Protected::new(ours.map(PathBuf::as_path), []);
+    match Root::open(&real).and_then(|root| root.avoiding(&ours)) {
+        Ok(_) => {}
+        Err(e) if e.reason() == Reason::Protected => {
+            return Err(refused("is Threadline's own. Choose another folder"));
+        }
+        Err(e) => return Err(refused(&format!("cannot be used: {e}"))),
     }
     let roots = config
         .work_roots

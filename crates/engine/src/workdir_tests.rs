@@ -9,6 +9,7 @@ fn config(root: &Path) -> EngineConfig {
     EngineConfig {
         node: "n".into(),
         data: root.join("home/data"),
+        protected: vec![root.join("home/settings")],
         attachments: root.join("attachments"),
         work_roots: vec![root.join("home")],
         thread_folders: root.join("home/.xworkmate/threads"),
@@ -31,6 +32,7 @@ fn only_real_folders_beneath_a_root_count() {
     std::fs::create_dir_all(root.join("home/project")).unwrap();
     std::fs::create_dir_all(root.join("elsewhere")).unwrap();
     std::fs::create_dir_all(root.join("home/data/tasks")).unwrap();
+    std::fs::create_dir_all(root.join("home/settings/deep")).unwrap();
     std::fs::write(root.join("home/file"), "x").unwrap();
     std::os::unix::fs::symlink(root.join("elsewhere"), root.join("home/link")).unwrap();
     let text = |p: &str| root.join(p).display().to_string();
@@ -53,6 +55,8 @@ fn only_real_folders_beneath_a_root_count() {
     for bad in [
         "relative".to_owned(),
         text("home/data/tasks"),
+        text("home/data"),
+        text("home/settings/deep"),
         text("home/missing"),
         text("home/file"),
         text("elsewhere"),

@@ -23,6 +23,8 @@ pub enum Reason {
     NotDirectory,
     /// A file of another user that has more than one name: its bytes may belong elsewhere.
     HardLinked,
+    /// A protected place, or something in one.
+    Protected,
     /// Nothing is there.
     NotFound,
     /// Something is there already.
@@ -68,6 +70,7 @@ impl Reason {
             Self::NotRegular => "not a regular file",
             Self::NotDirectory => "a part of the path is not a folder",
             Self::HardLinked => "a hard link to a file of another user",
+            Self::Protected => "a protected place",
             Self::NotFound => "not found",
             Self::AlreadyExists => "exists already",
             Self::NameTooLong => "the name is too long",

@@ -4,6 +4,7 @@
 //!
 //! - [`Root`] is a folder held open. What is opened, made or removed through it lies beneath it and
 //!   was reached without following a single symlink, whatever others do to the tree meanwhile.
+//! - [`Protected`] places are never reached through a root that avoids them, by whatever name.
 //! - [`walk`](mod@walk) lists a tree in one fixed order and names what it could not take.
 //! - [`tree`] lists one at once, by several threads, for callers that need all of it.
 //! - [`hash`] gives size, digest and stamp of the same bytes, or says that they changed.
@@ -21,7 +22,9 @@ pub mod hash;
 mod held;
 pub mod journal;
 mod lean;
+mod links;
 mod lock;
+mod protected;
 mod rel;
 mod remove;
 mod resolve;
@@ -36,6 +39,7 @@ pub use held::read_held_at;
 pub use journal::{Journal, JournalError, JournalReader};
 pub use lean::give_back_start;
 pub use lock::{Lock, LockError};
+pub use protected::Protected;
 pub use resolve::Resolver;
 pub use root::{Entry, FolderGuard, Root};
 pub use stage::{Staged, Staging, Written, is_temporary};

@@ -71,7 +71,12 @@ fn step_by_step(
     one_step(held.as_ref().map_or(dir, |d| d.as_fd()), last, flags, mode)
 }
 
-fn one_step(at: BorrowedFd<'_>, name: &OsStr, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+pub(crate) fn one_step(
+    at: BorrowedFd<'_>,
+    name: &OsStr,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
     loop {
         match openat(at, name, flags | OFlags::NOFOLLOW, mode) {
             Err(Errno::INTR) => {}

@@ -21,7 +21,7 @@ use rustix::{
 };
 
 use crate::{
-    Access, Error, FileKind, Reason, Resolver, Result, Stamp, Stat, hash,
+    Access, Error, FileKind, Protected, Reason, Resolver, Result, Stamp, Stat, hash,
     rel::parts,
     resolve::{self, THROUGH},
     stamp::retried,
@@ -46,6 +46,7 @@ pub struct Root {
     dir: Arc<OwnedFd>,
     path: PathBuf,
     resolver: Resolver,
+    protected: Option<Protected>,
 }
 
 /// A name in a folder.
@@ -89,7 +90,18 @@ impl Root {
             dir: Arc::new(dir),
             path: path.to_owned(),
             resolver,
+            protected: None,
         })
+    }
+
+    /// The same folder as a root from which no protected place is reached, by whatever name. Refused with
+    /// [`Reason::Protected`] if the folder itself is one or lies in one.
+    pub fn avoiding(mut self, protected: &Protected) -> Result<Self> {
+        protected
+            .refuse_root(self.dir.as_fd())
+            .map_err(|refused| self.refused(refused, Path::new("")))?;
+        self.protected = Some(protected.clone());
+        Ok(self)
     }
 
     /// Chooses how paths are resolved. [`open`](Self::open) has already picked the best way; this
@@ -187,6 +199,7 @@ impl Root {
             dir: Arc::new(dir),
             path: self.path.join(rel),
             resolver: self.resolver,
+            protected: self.protected.clone(),
         })
     }
 
@@ -261,6 +274,7 @@ impl Root {
     pub fn remove_file(&self, rel: impl AsRef<Path>) -> Result<()> {
         let rel = rel.as_ref();
         let (parent, name) = self.parent(rel, LIST)?;
+        self.may_change(&parent, name, rel)?;
         unlinkat(&parent, name, AtFlags::empty()).map_err(|e| self.failed(e, rel))?;
         self.sync_parent(&parent, rel)
     }
@@ -270,6 +284,8 @@ impl Root {
         let (from, to) = (from.as_ref(), to.as_ref());
         let (old_parent, old_name) = self.parent(from, LIST)?;
         let (new_parent, new_name) = self.parent(to, LIST)?;
+        self.may_change(&old_parent, old_name, from)?;
+        self.may_change(&new_parent, new_name, to)?;
         renameat(&old_parent, old_name, &new_parent, new_name).map_err(|e| {
             let at_fault = if e == Errno::NOENT { from } else { to };
             self.failed(e, at_fault)
@@ -327,9 +343,17 @@ impl Root {
         if above.is_empty() {
             return Ok((Parent::Root(&self.dir), name));
         }
-        let fd = resolve::open(self.resolver, self.dir.as_fd(), above, flags, Mode::empty())
-            .map_err(|e| self.failed(e, rel))?;
+        let fd = self.open_parts(above, flags, Mode::empty(), rel)?;
         Ok((Parent::Beneath(fd), name))
+    }
+
+    /// Whether a name may be given, taken away or moved.
+    pub(crate) fn may_change(&self, parent: &Parent<'_>, name: &OsStr, rel: &Path) -> Result<()> {
+        let Some(protected) = &self.protected else {
+            return Ok(());
+        };
+        let refused = protected.refuse_name(parent.as_fd(), name);
+        refused.map_err(|refused| self.refused(refused, rel))
     }
 
     /// As [`parent`](Self::parent), for a caller that will change names in it and sync them.
@@ -346,8 +370,22 @@ impl Root {
         if parts.is_empty() {
             return Err(Error::new(Reason::NotRelative, &self.path));
         }
-        resolve::open(self.resolver, self.dir.as_fd(), &parts, flags, mode)
-            .map_err(|e| self.failed(e, rel))
+        self.open_parts(&parts, flags, mode, rel)
+    }
+
+    fn open_parts(
+        &self,
+        parts: &[&OsStr],
+        flags: OFlags,
+        mode: Mode,
+        rel: &Path,
+    ) -> Result<OwnedFd> {
+        let dir = self.dir.as_fd();
+        match &self.protected {
+            None => resolve::open(self.resolver, dir, parts, flags, mode).map_err(Refused::Os),
+            Some(protected) => protected.open_beneath(dir, parts, flags, mode),
+        }
+        .map_err(|refused| self.refused(refused, rel))
     }
 
     fn parts<'a>(&self, rel: &'a Path) -> Result<Vec<&'a OsStr>> {
@@ -356,10 +394,14 @@ impl Root {
     }
 
     fn regular(&self, fd: OwnedFd, rel: &Path) -> Result<(File, Stamp)> {
-        checked_regular(fd).map_err(|refused| match refused {
+        checked_regular(fd).map_err(|refused| self.refused(refused, rel))
+    }
+
+    fn refused(&self, refused: Refused, rel: &Path) -> Error {
+        match refused {
             Refused::Os(e) => self.failed(e, rel),
             Refused::For(reason) => Error::new(reason, self.path.join(rel)),
-        })
+        }
     }
 }
 

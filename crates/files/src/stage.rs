@@ -16,7 +16,7 @@ use rustix::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::{Access, Durability, Error, Result, Root, stamp::retried};
+use crate::{Access, Durability, Error, FileKind, Reason, Result, Root, stamp::retried};
 
 /// One buffer of a streaming copy or hash.
 pub(crate) const CHUNK: usize = 128 * 1024;
@@ -113,6 +113,21 @@ impl Root {
         self.copy_in(rel, &mut &*bytes, access)
     }
 
+    /// As [`write_atomic`](Self::write_atomic), for a file that may be somebody else's to care for: one that
+    /// is there keeps its permission bits.
+    pub fn rewrite(&self, rel: impl AsRef<Path>, bytes: &[u8]) -> Result<Written> {
+        let rel = rel.as_ref();
+        let folder = self.folder_of(rel)?;
+        let staged = folder.stage(&mut &*bytes, Access::Shared, Durability::Now)?;
+        match self.stat(rel) {
+            Ok(there) if there.kind == FileKind::File => staged.set_mode(there.mode)?,
+            Ok(_) => {}
+            Err(e) if e.reason() == Reason::NotFound => {}
+            Err(e) => return Err(e),
+        }
+        staged.publish(self, rel)
+    }
+
     /// As [`write_atomic`](Self::write_atomic), but refuses with
     /// [`AlreadyExists`](crate::Reason::AlreadyExists) if anything stands under the name: of two
     /// callers at the same time, one wins.
@@ -204,6 +219,13 @@ impl Staged {
         retried(|| fchmod(&self.file, runs)).map_err(failed)
     }
 
+    /// Gives the file these permission bits.
+    pub fn set_mode(&self, mode: u32) -> Result<()> {
+        let mode = Mode::from_raw_mode(mode & 0o777);
+        retried(|| fchmod(&self.file, mode))
+            .map_err(|e| Error::os(e, self.folder.path().join(&self.name)))
+    }
+
     /// Gives the bytes their name, replacing a file that has it. The folder must exist.
     pub fn publish(self, root: &Root, rel: impl AsRef<Path>) -> Result<Written> {
         self.put(root, rel.as_ref(), false)
@@ -216,6 +238,7 @@ impl Staged {
 
     fn put(mut self, root: &Root, rel: &Path, new: bool) -> Result<Written> {
         let (parent, name) = root.parent_to_write(rel)?;
+        root.may_change(&parent, name, rel)?;
         let moved = if new {
             match renameat_with(
                 self.folder.fd(),

@@ -109,6 +109,7 @@ fn one(root: &Root, folder: Folder, max_depth: usize, enter: &impl Fn(&str) -> b
         // Gone or replaced meanwhile: as if we had come a little later.
         Ok(()) | Err(Reason::NotFound | Reason::NotDirectory) => return level,
         Err(Reason::Symlink) => Problem::Symlink,
+        Err(Reason::Protected) => Problem::Protected,
         Err(_) => Problem::Unreadable,
     };
     // What was listed before the failure is not thrown away.

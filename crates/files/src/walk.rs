@@ -52,6 +52,8 @@ pub enum Problem {
     Unreadable,
     /// A folder beyond the depth limit.
     TooDeep,
+    /// A protected place.
+    Protected,
 }
 
 /// A walk under way. Yields files in the byte order of their full paths, so that two listings can be
@@ -160,6 +162,7 @@ impl Iterator for Walk<'_> {
             let problem = match self.list(&folder, depth).map_err(|e| e.reason()) {
                 Ok(()) | Err(Reason::NotFound | Reason::NotDirectory) => continue,
                 Err(Reason::Symlink) => Problem::Symlink,
+                Err(Reason::Protected) => Problem::Protected,
                 Err(_) => Problem::Unreadable,
             };
             return Some(Found::Problem {

@@ -45,6 +45,7 @@ fn short(found: Found) -> (String, &'static str) {
                 Problem::NameNotUtf8 => "name",
                 Problem::Unreadable => "unreadable",
                 Problem::TooDeep => "too deep",
+                Problem::Protected => "protected",
             },
         ),
     }

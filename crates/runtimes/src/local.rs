@@ -4,16 +4,20 @@ mod attachments;
 mod reader;
 mod room;
 
-use std::{collections::HashSet, path::Path, sync::Arc};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use threadline_artifacts::{
     ArtifactIdentity, ChangeKind, CollectOptions, Collected, Error, Evidence, Omissions,
     WorkFolder, Workspace,
 };
 use threadline_contract::{
-    Artifact, Code, EmptyReason, Fault, OmitReason, Omitted, SessionKey, Sha256,
+    Artifact, Code, EmptyReason, Fault, OmitReason, Omitted, RunId, SessionKey, Sha256,
 };
-use threadline_files::{Access, Reason, atomic};
+use threadline_files::{Access, Protected, Reason, atomic};
 use tokio::task::spawn_blocking;
 
 use self::reader::LocalReader;
@@ -32,6 +36,19 @@ impl LocalWorkspace {
         atomic::create_dir_all(data, Access::Private).map_err(storage_fault)?;
         let workspace = Workspace::open(data)?;
         Ok(Self { workspace })
+    }
+
+    /// Keeps these folders and files too from being reached by a turn, whatever folder it works in. The data
+    /// folder itself always is.
+    #[must_use]
+    pub fn protecting(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.workspace = self.workspace.protecting(paths);
+        self
+    }
+
+    /// What a turn must not reach. Blocks.
+    pub(crate) fn protected(&self, session: &SessionKey, run: &RunId) -> Result<Protected, Fault> {
+        Ok(self.workspace.protected(session, run)?)
     }
 
     /// Makes the session's folder its own. Can be repeated.
@@ -95,7 +112,13 @@ fn prepare(workspace: &Workspace, plan: &TurnPlan) -> Result<Places, Fault> {
         .prepare(&plan.session, &plan.run)
         .map_err(not_prepared)?;
     let work_folder = plan.working_directory.clone().unwrap_or(prepared.work_dir);
-    let attachments = attachments::place(&plan.attachments, &work_folder, &prepared.artifact_dir)?;
+    let protected = workspace.protected(&plan.session, &plan.run)?;
+    let attachments = attachments::place(
+        &plan.attachments,
+        &work_folder,
+        &prepared.artifact_dir,
+        &protected,
+    )?;
     workspace
         .list_before(&plan.session, &plan.run, &folder_of(plan))
         .map_err(not_prepared)?;
@@ -125,7 +148,11 @@ fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest,
     };
     let collected = match collected {
         // A link or a file lies there now. What is already in the scope is still delivered.
-        Err(e @ (Error::Escapes { .. } | Error::NoWorkFolder { .. })) => {
+        Err(
+            e @ (Error::Escapes { .. }
+            | Error::NoWorkFolder { .. }
+            | Error::ProtectedWorkFolder { .. }),
+        ) => {
             tracing::warn!(run.id = %plan.run, "Run {} has no work folder any more: {e}", plan.run);
             Collected::default()
         }

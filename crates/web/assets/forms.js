@@ -1,10 +1,11 @@
 // Forms that do something: the same fields as without script, sent to the local API, with the
 // answer, or the reason against it, in place.
 
-import { h, ticked } from './dom.js';
+import { h, several, ticked } from './dom.js';
 import { refresh } from './live.js';
 import { Refused, rpc } from './rpc.js';
 import { attached, forget } from './attach.js';
+import { sure } from './sure.js';
 
 // What the page before had to tell.
 function tell() {
@@ -19,8 +20,15 @@ export function begin() {
     const form = event.target.closest('form[data-rpc]');
     if (!form) return;
     event.preventDefault();
-    send(form, event.submitter);
+    meant(form).then((yes) => yes && send(form, event.submitter));
   });
+}
+
+// Whether the person really wants this, where it cannot be taken back. A run that ended meanwhile, or that
+// another one followed, is not the one that was asked about.
+async function meant(form) {
+  const { sure: title, about, yes, no, run } = form.dataset;
+  return !title || sure({ title, text: about, yes, no }, () => form.isConnected && form.dataset.run === run);
 }
 
 async function send(form, button) {
@@ -61,6 +69,12 @@ async function params(form, method, button) {
       return { thread: fields.thread, newSession: Boolean(fields.newSession) };
     case 'app.answer':
       return words('optionId') ? { questionId: fields.questionId, optionId: fields.optionId } : { questionId: fields.questionId, text: fields.text };
+    case 'app.queue.drop':
+      return { thread: fields.thread, requestId: fields.requestId };
+    case 'app.queue.edit':
+      return { thread: fields.thread, requestId: fields.requestId, prompt: fields.prompt };
+    case 'app.delete':
+      return { thread: fields.thread, withMyFiles: Boolean(fields.withMyFiles) };
     case 'app.operator.cancel':
       return { threadId: fields.threadId, runId: fields.runId };
     default:
@@ -76,12 +90,19 @@ function permitted(fields) {
 
 function after(form, method, result) {
   if (method === 'app.delete') {
-    if (result.pending) sessionStorage.setItem('told', `The thread is deleted here. What its bridge holds of it goes as soon as it can. ${result.pending}`);
+    const told = [];
+    if (result.pending) told.push(`What its bridge holds of it goes as soon as it can. ${result.pending}`);
+    if (result.keptFolder) told.push(`${several(result.keptTotal.files, 'file')} that you made or edited stayed in \`${result.keptFolder}\`.`);
+    if (told.length) sessionStorage.setItem('told', ['The thread is deleted here.', ...told].join(' '));
     return location.assign('/threads?archived=1');
   }
   if (method === 'app.sync') {
     form.closest('dialog')?.close();
     if (form.closest('main.sight')) return location.assign(new FormData(form).get('back'));
+  }
+  if (method === 'app.queue.edit') {
+    edits.delete(form);
+    form.closest('details').open = false;
   }
   if (method !== 'app.send') return;
   forget(form);
@@ -94,6 +115,24 @@ function after(form, method, result) {
   if (result.notice) say(form, result.notice);
   document.dispatchEvent(new Event('sent'));
   field.focus();
+}
+
+// New words for a message that waits. If its turn comes before they are saved, they go to the composer.
+const edits = new Map();
+
+export function keepEdits() {
+  document.addEventListener('input', ({ target }) => target.matches('[data-edit]') && edits.set(target.form, target));
+  document.addEventListener('refreshed', () => {
+    for (const [form, field] of edits) {
+      if (form.isConnected) continue;
+      edits.delete(form);
+      const composer = document.querySelector('.composer [data-write]');
+      if (!composer || composer.value || field.value === field.defaultValue) continue;
+      composer.value = field.value;
+      composer.dispatchEvent(new Event('input', { bubbles: true }));
+      say(composer.form, 'The message went out before you saved it. Your new words are here.');
+    }
+  });
 }
 
 function say(form, text) {
@@ -117,6 +156,12 @@ export function keepDrafts() {
     if (!field) return;
     sessionStorage.setItem(key(field.form), field.value);
     grow(field);
+  });
+  // Not every browser presses a button that is not shown, and the next one would be an answer.
+  document.addEventListener('keydown', (event) => {
+    if (event.key !== 'Enter' || event.isComposing || !event.target.matches?.('.answers .own input')) return;
+    event.preventDefault();
+    event.target.form.requestSubmit(event.target.form.querySelector('.own button'));
   });
   document.addEventListener('keydown', (event) => {
     const field = event.target.closest?.('[data-write]');

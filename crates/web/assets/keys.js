@@ -1,15 +1,13 @@
 // The keyboard. Keys act only where nothing is being written.
 
-const asked = new Map(); // when a question first stood on the page
+import { isStill } from './steady.js';
 
 export function begin() {
-  note();
-  document.addEventListener('refreshed', note);
   let went; // `g` was pressed
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape') return leave(event);
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select, [contenteditable]')) return;
-    if (document.querySelector('dialog[open]')) return;
+    if (event.repeat || document.querySelector('dialog[open]')) return;
     const go = went && { h: '/', t: '/threads', o: '/operator' }[event.key];
     clearTimeout(went);
     went = event.key === 'g' ? setTimeout(() => (went = undefined), 1200) : undefined;
@@ -24,6 +22,8 @@ function act(key) {
   if (key === '?') return show('help'), true;
   if (key === '/') return focus();
   if (key === '.') return press(document.querySelector('[data-cancel]'));
+  if (key === 'j') return choose(1);
+  if (key === 'k') return choose(-1);
   if (/^[1-9]$/.test(key)) return answer(key);
   return false;
 }
@@ -39,17 +39,22 @@ function press(button) {
   return Boolean(button);
 }
 
-// A question that appeared this moment cannot have been meant.
-function answer(key) {
-  const form = document.querySelector('form[data-keys]');
-  if (!form || Date.now() - asked.get(form.dataset.question) < 600) return false;
-  return press(form.querySelector(`[data-key="${key}"]`));
+// The next or the last question gets the focus: it is the one that a number answers.
+function choose(step) {
+  const cards = [...document.querySelectorAll('[data-card]')];
+  const at = cards.indexOf(chosen());
+  const next = cards[at < 0 ? (step > 0 ? 0 : cards.length - 1) : at + step];
+  next?.focus();
+  next?.scrollIntoView({ block: 'nearest' });
+  return Boolean(next);
 }
 
-function note() {
-  for (const form of document.querySelectorAll('form[data-question]')) {
-    if (!asked.has(form.dataset.question)) asked.set(form.dataset.question, document.readyState === 'complete' ? Date.now() : 0);
-  }
+const chosen = () => document.activeElement?.closest('[data-card]');
+
+// Only the question that the person has chosen, and only when nothing moves. A permission has no numbers.
+function answer(key) {
+  const card = chosen();
+  return Boolean(card) && isStill() && press(card.querySelector(`[data-key="${key}"]`));
 }
 
 function leave(event) {

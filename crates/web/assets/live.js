@@ -2,6 +2,7 @@
 // and says so when it is gone for longer than a moment.
 
 import { morph } from './morph.js';
+import { changing } from './steady.js';
 
 const PATIENCE = 5000;
 
@@ -133,9 +134,14 @@ async function swap() {
   const style = (page) => page.querySelector('link[rel=stylesheet]')?.getAttribute('href');
   if (style(fresh) !== style(document)) return location.reload();
   document.title = fresh.title;
-  for (const region of document.querySelectorAll('[data-live]')) {
-    const wanted = fresh.getElementById(region.id);
-    if (wanted) morph(region, wanted);
-  }
+  const focused = document.activeElement;
+  changing(() => {
+    for (const region of document.querySelectorAll('[data-live]')) {
+      const wanted = fresh.getElementById(region.id);
+      if (wanted) morph(region, wanted);
+    }
+  });
+  // What was moved has lost the focus on its way.
+  if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
   document.dispatchEvent(new Event('refreshed'));
 }

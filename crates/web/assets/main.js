@@ -3,11 +3,16 @@ import * as forms from './forms.js';
 import * as keys from './keys.js';
 import * as live from './live.js';
 import * as preview from './preview.js';
+import * as steady from './steady.js';
+import * as sure from './sure.js';
 import * as times from './times.js';
 import * as work from './work.js';
 
+steady.begin();
+sure.begin();
 forms.begin();
 forms.keepDrafts();
+forms.keepEdits();
 attach.begin();
 keys.begin();
 preview.begin();

@@ -13,7 +13,7 @@ export function morph(old, fresh) {
 }
 
 // What the person or the browser changes on an element by themselves.
-const THEIRS = new Set(['open', 'value', 'checked', 'style', 'hidden']);
+const THEIRS = new Set(['open', 'value', 'checked', 'style', 'hidden', 'data-settling']);
 
 function attributes(old, fresh) {
   for (const { name, value } of fresh.attributes) {

@@ -3,6 +3,7 @@
 import { h, several, state, ticked } from './dom.js';
 import { on, refreshSoon } from './live.js';
 import { morphChildren } from './morph.js';
+import { changing } from './steady.js';
 import { already, duration, size } from './times.js';
 
 const PAGE = 1000; // events of the past that are fetched at once
@@ -26,7 +27,7 @@ export function begin() {
   on('file', coming);
   document.addEventListener('refreshed', () => {
     for (const id of runs.keys()) mark(id);
-    settle();
+    changing(settle);
   });
   document.addEventListener('sent', () => (following = true));
   document.addEventListener('click', unroll);
@@ -110,9 +111,11 @@ function mark(id) {
   dirty.add(id);
   painting ??= requestAnimationFrame(() => {
     painting = undefined;
-    for (const run of dirty) paint(run);
-    dirty.clear();
-    settle();
+    changing(() => {
+      for (const run of dirty) paint(run);
+      dirty.clear();
+      settle();
+    });
   });
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Fields {
     expect: String,
     working_directory: String,
     new_session: String,
+    request_id: String,
+    with_my_files: String,
     thread_id: String,
     run_id: String,
     question_id: String,
@@ -51,12 +53,19 @@ pub(crate) async fn handle(
         Err(fault) => Err(fault),
     };
     match outcome {
-        Ok(result) => match result["pending"].as_str() {
-            Some(pending) if fields.method == api::DELETE => {
-                pages::refused::deleted(pending, &next(&fields, &result)).into_response()
+        Ok(result) => {
+            let pending = result["pending"].as_str();
+            let kept = result["keptFolder"].as_str();
+            let files = result["keptTotal"]["files"].as_u64().unwrap_or(0);
+            let next = next(&fields, &result);
+            match fields.method == api::DELETE && (pending.is_some() || kept.is_some()) {
+                true => {
+                    let kept = kept.map(|folder| (folder, files));
+                    pages::refused::deleted(pending, kept, &next).into_response()
+                }
+                false => see(&next),
             }
-            _ => see(&next(&fields, &result)),
-        },
+        }
         Err(fault) => refused(&fault, back),
     }
 }
@@ -81,7 +90,16 @@ fn params(fields: &Fields) -> Result<Value, Fault> {
             None => json!({"questionId": fields.question_id, "text": fields.text}),
         },
         api::OPERATOR_CANCEL => json!({"threadId": fields.thread_id, "runId": fields.run_id}),
-        api::CANCEL | api::SYNC | api::ARCHIVE | api::RESTORE | api::DELETE => {
+        api::QUEUE_DROP => json!({"thread": fields.thread, "requestId": fields.request_id}),
+        api::QUEUE_EDIT => json!({
+            "thread": fields.thread,
+            "requestId": fields.request_id,
+            "prompt": fields.prompt,
+        }),
+        api::DELETE => {
+            json!({"thread": fields.thread, "withMyFiles": !fields.with_my_files.is_empty()})
+        }
+        api::CANCEL | api::SYNC | api::ARCHIVE | api::RESTORE => {
             json!({"thread": fields.thread})
         }
         other => return Err(Fault::invalid(format!("A form cannot do `{other}`."))),

@@ -45,6 +45,8 @@ assets! {
     "morph.js" JS
     "preview.js" JS
     "rpc.js" JS
+    "steady.js" JS
+    "sure.js" JS
     "times.js" JS
     "work.js" JS
 }

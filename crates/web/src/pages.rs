@@ -94,6 +94,7 @@ impl Frame<'_> {
                     p.banner #banner role="alert" hidden {}
                     (content)
                     (help())
+                    (sure())
                 }
             }
         }
@@ -146,8 +147,12 @@ fn help() -> Markup {
         (&["g", "t"], "Threads"),
         (&["g", "o"], "Operator"),
         (&["/"], "Search, or write a message"),
-        (&["1", "…", "9"], "Choose an answer of the first question"),
-        (&["."], "Cancel the run"),
+        (&["j", "k"], "Choose the next or the last question"),
+        (
+            &["1", "…", "9"],
+            "Answer the chosen question; a permission has no key",
+        ),
+        (&["."], "Cancel the run, after asking once more"),
         (&["Ctrl", "Enter"], "Send"),
         (&["Esc"], "Close, or leave a field"),
         (&["?"], "This list"),
@@ -158,6 +163,22 @@ fn help() -> Markup {
             dl.keys {
                 @for (keys, what) in keys {
                     div { dt { @for key in keys { kbd { (key) } " " } } dd { (what) } }
+                }
+            }
+        }
+    }
+}
+
+/// Where the script asks once more before something that cannot be taken back.
+fn sure() -> Markup {
+    html! {
+        dialog.sheet #sure aria-labelledby="sure-title" {
+            header { h2 #sure-title { "Are you sure?" } (close()) }
+            div.told {
+                p {}
+                div.buttons {
+                    button.button type="button" { "Back" }
+                    button.button.danger type="button" { "Go on" }
                 }
             }
         }

@@ -11,5 +11,6 @@ mod lost;
 mod operator;
 mod runs;
 mod sizes;
+mod steady;
 mod up;
 mod window;

@@ -38,6 +38,7 @@ async fn browser_operator_sees_why_and_acts_in_place() {
         w.sees(".lead", "1 running · 0 in line · 0 open questions")
             .await;
         w.press("Cancel").await;
+        w.click("#sure .danger").await;
         w.sees(".lead", "0 running · 0 in line · 0 open questions")
             .await;
         w.sees(".operator", "Nothing runs and nothing waits.").await;

@@ -61,7 +61,8 @@ async fn browser_answers_questions_where_they_stand() {
             w.texts(".need .choice span").await,
             ["State agency", "Weather service"]
         );
-        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+        w.keys("j").await;
+        tokio::time::sleep(std::time::Duration::from_millis(1_600)).await;
         w.keys("2").await;
         w.sees("h1", "Nothing needs you").await;
         w.go(&format!("/threads/{first}")).await;
@@ -100,6 +101,7 @@ async fn browser_stops_retries_follows_up_and_puts_away() {
         w.sees("details.steps li .title", "Wrote a.txt").await;
         w.js("document.activeElement.blur()").await;
         w.keys(".").await;
+        w.click("#sure .danger").await;
         w.sees(".outcome .what", "Cancelled").await;
         w.sees("#head .state", "cancelled").await;
         w.click(".outcome button").await;
@@ -119,7 +121,25 @@ async fn browser_stops_retries_follows_up_and_puts_away() {
             w.js("document.querySelector('[data-write]').value").await,
             json!("")
         );
+        // One of two that wait is changed, the other dropped, and what runs goes on.
+        w.write("[data-write]", "[[say Not this.]]\u{e007}").await;
+        w.until("document.querySelectorAll('.waits').length === 2")
+            .await;
+        w.click(".turn:last-child .waits > form button").await;
+        w.sees(".aside-you", "Dropped").await;
+        w.until("document.querySelectorAll('.waits').length === 1")
+            .await;
+        w.click(".waits summary").await;
+        w.js("document.querySelector('[data-edit]').value = ''")
+            .await;
+        w.write("[data-edit]", "[[say Later.]]").await;
+        w.press("Save").await;
+        w.sees(".you.later", "Later.").await;
+        w.sees("#head .state", "working").await;
         w.click("[data-cancel]").await;
+        w.sees("#sure .told", "The message that waits is dropped.")
+            .await;
+        w.click("#sure .danger").await;
         // Cancelling drops what waits; sending again goes on at once.
         w.sees("#head .state", "cancelled").await;
         w.sees(
@@ -226,6 +246,7 @@ async fn browser_shows_what_a_cancelled_run_had_said() {
         w.go(&format!("/threads/{name}")).await;
         w.sees(".saying", "1 2 3").await;
         w.click("[data-cancel]").await;
+        w.click("#sure .danger").await;
         w.sees("#head .state", "cancelled").await;
         w.sees(".said", "1 2 3").await;
         w.sees(

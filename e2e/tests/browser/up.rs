@@ -26,12 +26,18 @@ impl Up {
 
     /// With the scripted model.
     pub(crate) async fn with_model() -> Self {
+        Self::with_model_and(|_| {}).await
+    }
+
+    /// With the scripted model and what else is set up before it starts.
+    pub(crate) async fn with_model_and(set_up: impl FnOnce(&World)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         tokio::spawn(scripted_model::serve(listener));
         let mut world = World::new();
         world.set("THREADLINE_MODEL_URL", &url);
         world.set("THREADLINE_MODEL", "scripted");
+        set_up(&world);
         Self::of(world)
     }
 

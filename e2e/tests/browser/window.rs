@@ -183,8 +183,10 @@ impl Window {
         serde_json::from_value(all).unwrap()
     }
 
-    /// Clicks the first of these, as a mouse does.
+    /// Clicks the first of these, as a mouse does that has waited until nothing moves any more.
     pub(crate) async fn click(&self, css: &str) {
+        self.until("!document.querySelector('[data-settling]')")
+            .await;
         let element = self
             .client
             .wait()
@@ -200,6 +202,8 @@ impl Window {
 
     /// Clicks the button with these words.
     pub(crate) async fn press(&self, words: &str) {
+        self.until("!document.querySelector('[data-settling]')")
+            .await;
         let path = format!(
             "//*[self::button or self::a or self::summary][contains(normalize-space(.), {words:?})]"
         );
@@ -225,6 +229,29 @@ impl Window {
             .send_keys(keys)
             .await
             .unwrap();
+    }
+
+    /// Hits one key, whatever has the focus, as `KeyboardEvent.key` names it.
+    pub(crate) async fn hit(&self, key: &str) {
+        let (code, text) = match key {
+            "Enter" => (13, Some("\r")),
+            "Escape" => (27, None),
+            "ArrowDown" => (40, None),
+            _ => (u32::from(key.as_bytes()[0].to_ascii_uppercase()), Some(key)),
+        };
+        // Only a space does something when it is let go.
+        let kinds: &[&str] = if key == " " {
+            &["keyDown", "keyUp"]
+        } else {
+            &["keyDown"]
+        };
+        for &kind in kinds {
+            let mut event = json!({"type": kind, "key": key, "windowsVirtualKeyCode": code});
+            if let Some(text) = text.filter(|_| kind == "keyDown") {
+                event["text"] = json!(text);
+            }
+            self.cdp("Input.dispatchKeyEvent", event).await;
+        }
     }
 
     /// Types into the first of these.

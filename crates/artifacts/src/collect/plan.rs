@@ -31,7 +31,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn make<W: Iterator<Item = Found>>(
-        work: &Work<'_>,
+        work: &Work,
         mut diff: Diff<W>,
         named: Named,
         ignore: &Ignore,
@@ -85,7 +85,7 @@ impl Plan {
 }
 
 struct Planner<'a> {
-    work: &'a Work<'a>,
+    work: &'a Work,
     /// Evidence that the walk has not come upon yet.
     named: Named,
     taken_ns: i64,

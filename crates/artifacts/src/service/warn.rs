@@ -39,6 +39,7 @@ fn why(reason: OmitReason) -> Option<&'static str> {
         OmitReason::Symlink => "it is a symbolic link, and links are never followed",
         OmitReason::SpecialFile => "it is not a plain file",
         OmitReason::HardLink => "it is a second name of another user's file",
+        OmitReason::Protected => "it belongs to Threadline itself",
         OmitReason::NameNotUtf8 => "its name is not text",
         OmitReason::TooLarge => "it is larger than a file may be",
         OmitReason::TooDeep => "it lies too many folders deep",

@@ -166,7 +166,7 @@ fn add(there: &mut BTreeMap<String, There>, prefix: &str, tree: tree::Tree) {
         let what = match &other {
             Walked::NotEntered { .. } | Walked::File { .. } => continue,
             Walked::Problem { problem, .. } => match problem {
-                Problem::Unreadable | Problem::TooDeep => There::Unreadable,
+                Problem::Unreadable | Problem::TooDeep | Problem::Protected => There::Unreadable,
                 Problem::Symlink | Problem::Special | Problem::NameNotUtf8 => There::Other,
             },
         };

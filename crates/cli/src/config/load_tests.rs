@@ -521,3 +521,26 @@ fn a_gateway_that_is_set_counts_before_the_demonstration() {
         RuntimeId::Builtin
     );
 }
+
+#[test]
+fn settings_hosts_and_a_database_elsewhere_are_protected() {
+    let mut sources = sources();
+    sources.files = vec![own(""), folders("")];
+    sources.flags = vec![
+        flag("--set", "hosts", "/run/hosts"),
+        flag("--set", "store.url", "sqlite:///srv/db/t.db?mode=rwc"),
+    ];
+    let config = load(&sources).unwrap();
+    let want = [
+        "/home/me/.config/threadline",
+        "/home/me/.config/threadline/threadline.toml",
+        "/srv/project/threadline.toml",
+        "/srv/db/t.db",
+        "/srv/db/t.db-wal",
+        "/srv/db/t.db-shm",
+        "/srv/db/t.db-journal",
+        "/run/hosts",
+        "/proc",
+    ];
+    assert_eq!(config.protected, want.map(PathBuf::from));
+}

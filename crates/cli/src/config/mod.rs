@@ -64,6 +64,8 @@ pub(crate) struct Config {
     pub(crate) agents: Vec<AgentConfig>,
     /// Where the hosts of agents keep their things.
     pub(crate) hosts: PathBuf,
+    /// What no task may reach, beside the data folder: settings, and what hosts keep.
+    pub(crate) protected: Vec<PathBuf>,
     /// What holds for every run.
     pub(crate) rules: Rules,
     /// How long the files of runs stay.
@@ -252,6 +254,7 @@ impl Loaded {
         let mut mistakes = read.mistakes;
         let (agents, shown, wrong) = Agents::read(sources).parts();
         config.agents = agents;
+        config.protected = sources.protected(&config.hosts, config.database.expose());
         mistakes.extend(wrong);
         mistakes.sort_by(|a, b| a.origin.cmp(&b.origin));
         config.shown = KEYS

@@ -206,6 +206,7 @@ impl Read {
             openclaw_lane,
             agents: vec![],
             hosts,
+            protected: vec![],
             rules,
             keep,
             cache_bytes,

@@ -42,6 +42,28 @@ impl Sources {
             .map(|base| base.join("threadline").join(NAME))
     }
 
+    /// What no task may reach, beside the data folder: the settings with their keys, what the hosts of
+    /// agents keep, a database that lies elsewhere, and the environment of processes, where keys are too.
+    pub(crate) fn protected(&self, hosts: &Path, database: &str) -> Vec<PathBuf> {
+        let folder = self
+            .own_file()
+            .and_then(|own| own.parent().map(Path::to_owned));
+        let files = self.files.iter().map(|file| file.path.clone());
+        let database = database.strip_prefix("sqlite:").map(|rest| {
+            let path = rest.split('?').next().unwrap_or(rest);
+            path.strip_prefix("//").unwrap_or(path)
+        });
+        let database = database.into_iter().flat_map(|path| {
+            ["", "-wal", "-shm", "-journal"].map(|end| PathBuf::from(format!("{path}{end}")))
+        });
+        let mut all: Vec<PathBuf> = folder.into_iter().chain(files).chain(database).collect();
+        if !hosts.as_os_str().is_empty() {
+            all.push(hosts.to_owned());
+        }
+        all.push("/proc".into());
+        all
+    }
+
     /// A base folder: a relative one counts as unset, as its standard wants it.
     fn based(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
         self.folder(variable)

@@ -4,13 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use threadline_contract::{Code, Fault};
 use threadline_host::{Hosts, Launch};
-use threadline_runtimes::{
-    LocalWorkspace,
-    acp::{Acp, AcpConfig, AgentHosts},
-};
+use threadline_runtimes::acp::{Acp, AcpConfig, AgentHosts};
 use tracing::{error, info, warn};
 
-use super::Places;
+use super::{Places, compose::workspace};
 use crate::config::Config;
 
 /// All hosts of the data folder, and how this program starts one.
@@ -51,7 +48,7 @@ pub(super) async fn agents(config: &Config, places: &Places) -> Result<Vec<Arc<A
         warn!(folder = %folder.display(), error = %why, "What a host left cannot be looked for: its folder cannot be read");
     }
     let hosts = AgentHosts::new(hosts);
-    let workspace = LocalWorkspace::at(places.data())?;
+    let workspace = workspace(config, places)?;
     let runtime = |agent: &threadline_runtimes::acp::AgentConfig| {
         Arc::new(Acp::new(AcpConfig {
             agent: agent.clone(),

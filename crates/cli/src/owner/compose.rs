@@ -329,8 +329,13 @@ const fn serving(mode: Mode) -> Serving {
     }
 }
 
+/// Where runtimes on this machine work, with what their turns must not reach.
+pub(super) fn workspace(config: &Config, places: &Places) -> Result<LocalWorkspace, Fault> {
+    Ok(LocalWorkspace::at(places.data())?.protecting(config.protected.iter().cloned()))
+}
+
 fn builtin(config: &Config, places: &Places) -> Result<BuiltinConfig, Fault> {
-    let mut builtin = BuiltinConfig::new(places.builtin(), LocalWorkspace::at(places.data())?);
+    let mut builtin = BuiltinConfig::new(places.builtin(), workspace(config, places)?);
     builtin.lane = LaneSize {
         max_active: config.builtin.max_active,
         max_queued: config.builtin.max_queued,
@@ -382,6 +387,7 @@ fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig
     EngineConfig {
         node,
         data: places.data().to_owned(),
+        protected: config.protected.clone(),
         attachments: places.attachments(),
         work_roots: config.work_roots.clone(),
         thread_folders: config.workspaces.clone(),

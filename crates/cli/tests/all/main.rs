@@ -13,6 +13,7 @@ mod first_run;
 mod model;
 mod owner;
 mod pipes;
+mod protected;
 mod questions;
 mod queue;
 mod recovery;

@@ -99,6 +99,9 @@ pub(super) async fn work(
         folder: Folder {
             work: begun.places.work_folder.clone(),
             leaves: begun.places.artifact_directory.clone(),
+            workspace: shared.config.workspace.clone(),
+            session: begun.plan.session.clone(),
+            run: begun.plan.run.clone(),
         },
         preface,
         tools: definitions(),

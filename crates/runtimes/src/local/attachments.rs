@@ -5,7 +5,7 @@ use std::{fs::File, path::Path};
 use threadline_artifacts::Error;
 use threadline_contract::{Code, Fault, scope::segment};
 use threadline_files::{
-    Access, Durability, Reason, Root,
+    Access, Durability, Protected, Reason, Root,
     hash::{self, Hashed},
 };
 
@@ -27,6 +27,7 @@ pub(super) fn place(
     attachments: &[Attachment],
     work: &Path,
     scope: &Path,
+    protected: &Protected,
 ) -> Result<Vec<String>, Fault> {
     if attachments.is_empty() {
         return Ok(Vec::new());
@@ -45,7 +46,9 @@ pub(super) fn place(
         Err(e) if e.reason() == Reason::NotFound => {}
         Err(e) => return Err(storage_fault(e)),
     }
-    let work = Root::open(work).map_err(|e| not_prepared(no_folder(e, work)))?;
+    let work = Root::open(work)
+        .and_then(|root| root.avoiding(protected))
+        .map_err(|e| not_prepared(no_folder(e, work)))?;
     let folder = work
         .create_dir_all(FOLDER, Access::Shared)
         .map_err(storage_fault)?;
@@ -61,6 +64,9 @@ pub(super) fn place(
 fn no_folder(e: threadline_files::Error, folder: &Path) -> Error {
     match e.reason() {
         Reason::NotFound | Reason::NotDirectory => Error::NoWorkFolder {
+            folder: folder.display().to_string(),
+        },
+        Reason::Protected => Error::ProtectedWorkFolder {
             folder: folder.display().to_string(),
         },
         _ => e.into(),

@@ -9,6 +9,7 @@ mod cancel;
 mod demo;
 mod failures;
 mod model;
+mod protected;
 mod questions;
 mod registry;
 mod resume;

@@ -106,10 +106,12 @@ async fn a_run_that_goes_on_is_stopped_first() {
 #[tokio::test]
 async fn a_folder_of_the_users_own_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let own = folder.path().join("own");
+    let data = folder.path().join("data");
+    let own = folder.path().join("data.own");
+    std::fs::create_dir(&data).unwrap();
     std::fs::create_dir(&own).unwrap();
     std::fs::write(own.join("mine.txt"), "mine").unwrap();
-    let world = World::open(folder.path()).await;
+    let world = World::open(&data).await;
     let there = json!({"workingDirectory": own.to_str().unwrap()});
     world
         .run(&with(turn("draft:1", "[[write a.md = x]]"), there))
@@ -117,7 +119,7 @@ async fn a_folder_of_the_users_own_stays() {
     let deleted = world.rpc(DELETE, json!({"sessionId": "draft:1"})).await;
     assert_eq!(deleted["result"], gone("draft:1"));
     assert_eq!(names(&own), ["a.md", "mine.txt"]);
-    assert_eq!(on_disk(folder.path()), NOTHING);
+    assert_eq!(on_disk(&data), NOTHING);
     world.stop().await;
 }
 

@@ -121,8 +121,10 @@ impl World {
             EngineConfig {
                 node: "test".into(),
                 data: folder.join("data"),
+                protected: vec![],
                 attachments: folder.join("attachments"),
-                work_roots: vec![folder.to_owned()],
+                // Beside the data folder: nothing may work inside it.
+                work_roots: vec![folder.to_owned(), folder.with_extension("own")],
                 thread_folders: folder.join("threads"),
                 auto_runtime: options.auto,
                 link_ttl: Duration::from_secs(3600),

@@ -32,8 +32,10 @@ pub(crate) fn text(question: &Question, href: Option<&str>, id: Option<&str>) ->
     }
 }
 
-/// The form that answers. With `keys`, the number keys choose its options.
-pub(crate) fn answers(question: &Question, lay: Lay, keys: bool, back: &str) -> Markup {
+/// The form that answers. The number keys choose its options while the question has the focus; nobody gives
+/// a permission by a single key.
+pub(crate) fn answers(question: &Question, lay: Lay, back: &str) -> Markup {
+    let permission = question.kind == QuestionKind::Permission;
     let hint = match question.options.is_empty() {
         true => "Your answer",
         false => "Or in your own words",
@@ -45,18 +47,20 @@ pub(crate) fn answers(question: &Question, lay: Lay, keys: bool, back: &str) -> 
     };
     html! {
         form class=(class) method="post" action="/do" data-rpc=(api::ANSWER)
-            data-keys[keys] data-question=(question.question_id) {
+            data-guard data-question=(question.question_id) {
+            // What the Enter key presses in a field is the first button: it must be no option.
+            button type="submit" hidden data-text { "Answer" }
             input type="hidden" name="method" value=(api::ANSWER);
             input type="hidden" name="questionId" value=(question.question_id);
             input type="hidden" name="back" value=(back);
             @for (n, option) in (1..).zip(&question.options) {
-                (choice(option, lay, (keys && n <= 9).then_some(n)))
+                (choice(option, lay, (!permission && n <= 9).then_some(n), permission))
             }
             @if question.free_text || question.options.is_empty() {
                 div.own {
                     input type="text" name="text" aria-label="Your answer" autocomplete="off"
                         placeholder=(hint);
-                    button.button type="submit" { "Answer" }
+                    button.button type="submit" data-text { "Answer" }
                 }
             }
             p.error role="alert" data-own hidden {}
@@ -64,11 +68,13 @@ pub(crate) fn answers(question: &Question, lay: Lay, keys: bool, back: &str) -> 
     }
 }
 
-fn choice(option: &QuestionOption, lay: Lay, key: Option<usize>) -> Markup {
-    let allows = option.kind.as_deref() == Some("allow_once");
+fn choice(option: &QuestionOption, lay: Lay, key: Option<usize>, permission: bool) -> Markup {
+    let kind = option.kind.as_deref().unwrap_or_default();
+    let allows = kind == "allow_once";
+    let grants = permission && !kind.starts_with("reject");
     html! {
         button.button.choice.primary[allows] type="submit"
-            name="optionId" value=(option.option_id) data-key=[key] {
+            name="optionId" value=(option.option_id) data-key=[key] data-grants[grants] {
             @if lay == Lay::Column { @if let Some(key) = key { kbd { (key) } } }
             span { (option.label) }
             @if lay == Lay::Row { @if let Some(key) = key { kbd { (key) } } }

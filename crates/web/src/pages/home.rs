@@ -54,7 +54,7 @@ fn page(home: &Home, runtimes: Option<&Runtimes>) -> Markup {
             @for found in &home.problems { (problem(found)) }
             @if needs > 0 {
                 section aria-label="Needs you" { div.card.rows {
-                    @for (n, question) in home.questions.iter().enumerate() { (asked(question, n == 0, "/")) }
+                    @for question in &home.questions { (asked(question, "/")) }
                     @for thread in home.failed.iter().take(FAILED) { (broken(thread)) }
                     (more(home.failed.len().min(FAILED), all_failed(home), "/threads?q=failed"))
                 } }
@@ -134,18 +134,18 @@ fn lacks_files(thread: &Summary) -> bool {
 }
 
 /// A question with the thread that asks it, answerable where it stands.
-pub(super) fn asked(asked: &AskedQuestion, first: bool, back: &str) -> Markup {
+pub(super) fn asked(asked: &AskedQuestion, back: &str) -> Markup {
     let question = &asked.question;
     let href = asked.thread_name.as_deref().map(urls::thread);
     let title = asked.thread_title.as_deref();
     let title = title.unwrap_or("Another app’s thread");
     html! {
-        div.need #(format!("q-{}", question.question_id)) {
+        div.need #(format!("q-{}", question.question_id)) data-card tabindex="0" role="group" aria-label="Question" {
             div {
                 (text(question, href.as_deref(), None))
                 p.why { (words::shortly(title)) " · asked " (words::ago(question.asked_at)) " · " (wanted(question)) }
             }
-            (answers(question, Lay::Row, first, back))
+            (answers(question, Lay::Row, back))
         }
     }
 }
@@ -171,7 +171,7 @@ fn broken(thread: &Summary) -> Markup {
                     code { (code) } " · " (words::ago(thread.updated_at_ms))
                 }
             }
-            div.buttons {
+            div.buttons data-guard {
                 (act(api::RETRY, &thread.name, "/", "button", "Retry"))
                 a.button href=(urls::thread(&thread.name)) { "Open" }
                 (act(api::ARCHIVE, &thread.name, "/", "button quiet", "Archive"))

@@ -193,8 +193,8 @@ fn questions(questions: &[AskedQuestion]) -> Markup {
         section {
             h2 { "Waiting for an answer" }
             div.card.rows {
-                @for (n, question) in questions.iter().enumerate() {
-                    (home::asked(question, n == 0, "/operator"))
+                @for question in questions {
+                    (home::asked(question, "/operator"))
                 }
             }
         }

@@ -93,13 +93,18 @@ pub(crate) fn fault(fault: &Fault, back: &str) -> Markup {
     )
 }
 
-/// A thread is gone here, but its bridge has to be told yet.
-pub(crate) fn deleted(pending: &str, next: &str) -> Markup {
+/// A thread is gone here, but its bridge has to be told yet, or files of the user's stay.
+pub(crate) fn deleted(pending: Option<&str>, kept: Option<(&str, u64)>, next: &str) -> Markup {
     bare(
         "Deleted",
         &html! {
             h1 { "The thread is deleted here" }
-            p { "What its bridge holds of it goes as soon as it can. " (words::ticked(pending)) }
+            @if let Some(pending) = pending {
+                p { "What its bridge holds of it goes as soon as it can. " (words::ticked(pending)) }
+            }
+            @if let Some((folder, files)) = kept {
+                p { (words::several(files, "file")) " that you made or edited stayed in " code { (folder) } "." }
+            }
             a.button href=(next) { "Go on" }
         },
     )

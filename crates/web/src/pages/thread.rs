@@ -3,18 +3,19 @@
 //! The record is drawn here. The steps of a run, and its text while it comes, are drawn by the
 //! script from the thread's log, into the places marked `data-run`.
 
+mod deletion;
 pub(super) mod side;
 mod turns;
 
 use axum::extract::{Path, State};
 use maud::{Markup, html};
-use threadline_app::api::{self, ThreadParams, ThreadView};
+use threadline_app::api::{self, DeletionPreview, ThreadParams, ThreadView};
 use threadline_contract::{
     ResultCode,
     thread::{Lifecycle, TaskThread},
 };
 
-use super::{Frame, Here, Unmade, act, ask, attach, form, icon, needs, permit};
+use super::{Frame, Here, Unmade, act, ask, attach, icon, needs, permit};
 use crate::{Web, local::call, markdown, urls, words};
 
 /// Events that an opened page begins with. A log can be long; the script fetches earlier ones when
@@ -32,15 +33,16 @@ pub(crate) async fn handle(
         needs: needs(&web).await,
         events: Some(urls::events(&view.thread.name, TAIL)),
     };
-    Ok(frame.around(&page(&view)))
+    let deletion = deletion::preview(&web, &view.thread).await;
+    Ok(frame.around(&page(&view, deletion.as_ref())))
 }
 
-fn page(view: &ThreadView) -> Markup {
+fn page(view: &ThreadView, deletion: Option<&DeletionPreview>) -> Markup {
     let name = &view.thread.name;
     html! {
         div.thread data-thread=(name) {
             main.talk #main {
-                (head(view))
+                (head(view, deletion))
                 div.flow #flow tabindex="0" role="log" aria-live="polite" aria-label="Conversation" {
                     button.button.earlier type="button" data-earlier hidden { "Earlier steps" }
                     div #turns data-live { (conversation(view)) }
@@ -54,7 +56,7 @@ fn page(view: &ThreadView) -> Markup {
     }
 }
 
-fn head(view: &ThreadView) -> Markup {
+fn head(view: &ThreadView, deletion: Option<&DeletionPreview>) -> Markup {
     let record = &view.thread;
     let files = record.context_state.last_task_artifact_relative_paths.len() as u64;
     let left = record.context_state.last_omitted.len() as u64;
@@ -71,7 +73,7 @@ fn head(view: &ThreadView) -> Markup {
             div.acts {
                 span role="status" { (words::state_of_view(view)) }
                 @if is_going(record) { (cancel(record)) }
-                (menu(record))
+                (menu(record, deletion))
             }
         }
     }
@@ -115,16 +117,28 @@ fn is_going(record: &TaskThread) -> bool {
 }
 
 fn cancel(record: &TaskThread) -> Markup {
-    form(
-        api::CANCEL,
-        &record.name,
-        &urls::thread(&record.name),
-        &html! { button.button type="submit" data-cancel { "Cancel " kbd { "." } } },
-    )
+    let run = record.context_state.task_association.as_ref();
+    let run = run.and_then(|run| run.run_id.as_ref());
+    let waits = match record.context_state.queued_turns.len() {
+        0 => "",
+        1 => " The message that waits is dropped.",
+        _ => " The messages that wait are dropped.",
+    };
+    html! {
+        form.act method="post" action="/do" data-rpc=(api::CANCEL) data-run=[run]
+            data-sure="Cancel this run?" data-yes="Cancel the run" data-no="Let it run"
+            data-about={ "It stops now and does not go on later. What it has done until then stays." (waits) } {
+            input type="hidden" name="method" value=(api::CANCEL);
+            input type="hidden" name="thread" value=(record.name);
+            input type="hidden" name="back" value=(urls::thread(&record.name));
+            button.button type="submit" data-cancel { "Cancel " kbd { "." } }
+            p.error role="alert" data-own hidden {}
+        }
+    }
 }
 
 /// What is done seldom.
-fn menu(record: &TaskThread) -> Markup {
+fn menu(record: &TaskThread, deletion: Option<&DeletionPreview>) -> Markup {
     let here = urls::thread(&record.name);
     let item = |method: &str, word: &str| act(method, &record.name, &here, "quiet", word);
     let going = is_going(record);
@@ -136,14 +150,7 @@ fn menu(record: &TaskThread) -> Markup {
             div.card {
                 @if archived {
                     (item(api::RESTORE, "Restore"))
-                    details.sure {
-                        summary.quiet.bad { "Delete…" }
-                        p.small {
-                            "The thread and the folder that was made for it are removed for good. "
-                            "A folder of your own stays."
-                        }
-                        (act(api::DELETE, &record.name, &here, "button danger", "Delete for good"))
-                    }
+                    (deletion::draw(record, deletion))
                 } @else {
                     @if began && !going { (item(api::RETRY, "Retry")) }
                     @if began { (item(api::SYNC, "Sync")) }
@@ -165,7 +172,7 @@ fn conversation(view: &ThreadView) -> Markup {
     html! {
         @if turns.is_empty() { p.muted.center { "Nothing was said here yet." } }
         @for (n, turn) in turns.iter().enumerate() { (turns::draw(view, turn, last == Some(n))) }
-        @for (n, question) in orphans.enumerate() { (turns::question(view, question, n == 0)) }
+        @for question in orphans { (turns::question(view, question)) }
         @if let Some(away) = &view.away {
             p.note {
                 b { "Its bridge cannot be heard. " } (words::ticked(&away.message))
@@ -227,16 +234,16 @@ fn said(text: &str) -> Markup {
     html! { div.said { (markdown::draw(text)) } }
 }
 
-pub(super) fn asked(question: &threadline_contract::Question, keys: bool, thread: &str) -> Markup {
+pub(super) fn asked(question: &threadline_contract::Question, thread: &str) -> Markup {
     let id = format!("ask-{}", question.question_id);
     html! {
-        div.card.ask #(format!("q-{}", question.question_id)) role="group" aria-labelledby=(id) {
+        div.card.ask #(format!("q-{}", question.question_id)) data-card tabindex="0" role="group" aria-labelledby=(id) {
             (ask::text(question, None, Some(&id)))
             p.muted.small {
                 "Asked " (words::ago(question.asked_at)) " · "
                 (ask::wanted(question)) ", also over a restart"
             }
-            (ask::answers(question, ask::Lay::Column, keys, &urls::thread(thread)))
+            (ask::answers(question, ask::Lay::Column, &urls::thread(thread)))
         }
     }
 }

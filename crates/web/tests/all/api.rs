@@ -223,7 +223,9 @@ async fn forms_work_without_script() {
     app.says("app.send", view.clone())
         .says("app.answer", json!({}))
         .says("app.retry", view.clone())
-        .says("app.delete", json!({}));
+        .says("app.delete", json!({}))
+        .says("app.queue.drop", json!({}))
+        .says("app.queue.edit", json!({}));
     for (form, to, asked) in [
         (
             "method=app.send&prompt=Do+it&runtime=&expect=a.md%0D%0A%20b%2F*.pdf%20%0A&workingDirectory=+",
@@ -251,7 +253,25 @@ async fn forms_work_without_script() {
         (
             "method=app.delete&thread=a&back=%2Fthreads%2Fa",
             "/threads?archived=1",
-            ("app.delete", json!({"thread": "a"})),
+            ("app.delete", json!({"thread": "a", "withMyFiles": false})),
+        ),
+        (
+            "method=app.delete&thread=a&withMyFiles=1&back=%2Fthreads%2Fa",
+            "/threads?archived=1",
+            ("app.delete", json!({"thread": "a", "withMyFiles": true})),
+        ),
+        (
+            "method=app.queue.drop&thread=a&requestId=r&back=%2Fthreads%2Fa",
+            "/threads/a",
+            ("app.queue.drop", json!({"thread": "a", "requestId": "r"})),
+        ),
+        (
+            "method=app.queue.edit&thread=a&requestId=r&prompt=Else&back=%2Fthreads%2Fa",
+            "/threads/a",
+            (
+                "app.queue.edit",
+                json!({"thread": "a", "requestId": "r", "prompt": "Else"}),
+            ),
         ),
     ] {
         let answer = world.form(form).await;

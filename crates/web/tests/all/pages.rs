@@ -275,6 +275,13 @@ async fn what_a_deletion_leaves_at_a_bridge_is_told() {
         (done.status.as_u16(), done.header("location")),
         (303, "/threads?archived=1")
     );
+    let mut kept = gone.clone();
+    kept["keptFolder"] = json!("/w/x");
+    kept["keptTotal"] = json!({"files": 2, "bytes": 9});
+    app.says("app.delete", kept);
+    let told = world.form(form).await.body;
+    let words = "2 files that you made or edited stayed in <code>/w/x</code>.";
+    assert!(told.contains(words), "{told}");
     let mut later = gone;
     later["pending"] = json!("The bridge at <b> does not answer.");
     app.says("app.delete", later);
@@ -287,6 +294,47 @@ async fn what_a_deletion_leaves_at_a_bridge_is_told() {
     ] {
         assert!(told.body.contains(words), "{words}\n{}", told.body);
     }
+}
+
+#[tokio::test]
+async fn a_deletion_names_the_files_that_stay_and_keeps_them_unless_told() {
+    let (world, app) = World::scripted();
+    let archived = json!({"status": "archived"});
+    app.says(
+        "app.show",
+        thread("x", Path::new("/w"), json!({}), archived),
+    );
+    let own = |n: usize| json!({"path": format!("mine-{n}.md"), "size": 1_500, "edited": n == 0});
+    let mut preview = json!({
+        "threadId": "draft:x", "name": "x", "folder": "/w/x", "delivered": {"files": 3, "bytes": 9},
+        "yours": (0..10).map(own).collect::<Vec<_>>(), "yoursTotal": {"files": 250, "bytes": 9},
+    });
+    app.says("app.delete.preview", preview.clone());
+    let page = world.get("/threads/x").await.body;
+    for words in [
+        "<b>250 files that you made or edited stay:</b>",
+        "<code>mine-0.md</code> <span class=\"muted\">1.5 kB, edited</span>",
+        "<code>mine-7.md</code> <span class=\"muted\">1.5 kB</span>",
+        "<li class=\"muted\">242 more</li>",
+        "<input type=\"checkbox\" name=\"withMyFiles\" value=\"1\">",
+    ] {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
+    preview["yours"] = json!([]);
+    preview["yoursTotal"] = json!({"files": 0, "bytes": 0});
+    app.says("app.delete.preview", preview.clone());
+    let page = world.get("/threads/x").await.body;
+    assert!(
+        page.contains("nothing that you made or edited, and goes too."),
+        "{page}"
+    );
+    assert!(!page.contains("withMyFiles"), "{page}");
+    app.refuses("app.delete.preview", threadline_contract::Fault::internal());
+    let page = world.get("/threads/x").await.body;
+    assert!(
+        page.contains("Files that you made or edited stay"),
+        "{page}"
+    );
 }
 
 #[tokio::test]

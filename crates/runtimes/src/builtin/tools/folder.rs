@@ -1,15 +1,18 @@
 //! The agent's hands: everything it does to files, beneath the folders that are its own.
 
-use std::{os::unix::fs::FileExt as _, path::PathBuf};
+use std::{
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+};
 
-use threadline_contract::Fault;
+use threadline_contract::{Code, Fault, RunId, SessionKey};
 use threadline_files::{
     Access, Error, Reason, Root,
     walk::{Found, Problem, walk},
 };
 
 use super::{EditFile, ListFiles, ReadFile, Tool, WriteFile};
-use crate::local::storage_fault;
+use crate::{LocalWorkspace, local::storage_fault};
 
 /// Bytes that one reading gives at most.
 const READ: u64 = 64 * 1024;
@@ -26,6 +29,10 @@ const NOTES: &str = ".xworkmate";
 pub(in crate::builtin) struct Folder {
     pub(in crate::builtin) work: PathBuf,
     pub(in crate::builtin) leaves: PathBuf,
+    /// The workspace that both may lie in, and whose turn this is: the rest of it is not the agent's.
+    pub(in crate::builtin) workspace: LocalWorkspace,
+    pub(in crate::builtin) session: SessionKey,
+    pub(in crate::builtin) run: RunId,
 }
 
 /// What came of a tool call on files.
@@ -101,10 +108,7 @@ impl Folder {
                 .map_err(told)?;
         }
         let bytes = write.content.as_bytes();
-        place
-            .root
-            .write_atomic(&place.path, bytes, Access::Shared)
-            .map_err(told)?;
+        place.root.rewrite(&place.path, bytes).map_err(told)?;
         *wrote = place.in_work.then_some(place.path);
         Ok(format!("Wrote {} ({} bytes).", write.path, bytes.len()))
     }
@@ -144,7 +148,7 @@ impl Folder {
             .unwrap_or_default()
             .trim_end_matches('/');
         let root = match asked {
-            "" | "." => Root::open(&self.work).map_err(|e| told(e, "the work folder"))?,
+            "" | "." => self.root(&self.work)?,
             path => {
                 let place = self.place(path)?;
                 place
@@ -204,49 +208,71 @@ impl Folder {
         let text = text.replacen(old.as_str(), new, 1);
         place
             .root
-            .write_atomic(&place.path, text.as_bytes(), Access::Shared)
+            .rewrite(&place.path, text.as_bytes())
             .map_err(told)?;
         *wrote = place.in_work.then_some(place.path);
         Ok(format!("Edited {path} (now {} bytes).", text.len()))
     }
 
     /// Understands a path as models write them: relative to the work folder, perhaps with `./` in
-    /// front, or absolute inside one of the two folders. The root refuses everything hostile.
+    /// front, or absolute inside one of the two folders. Links are followed as long as they stay in the
+    /// folder. The root refuses everything hostile.
     fn place(&self, path: &str) -> Result<Place, Why> {
         let outside = || {
-            format!(
+            Why::Tell(format!(
                 "`{path}` is outside the work folder. Use a plain relative path such as reports/final.md."
-            )
+            ))
         };
-        let mut rest = path.trim();
-        let mut folder = &self.work;
-        if rest.starts_with('/') {
-            let beneath = |folder: &'_ PathBuf| {
-                let inside = rest.strip_prefix(folder.to_str()?)?;
-                inside.strip_prefix('/')
-            };
-            (folder, rest) = [&self.work, &self.leaves]
-                .into_iter()
-                .find_map(|folder| Some((folder, beneath(folder)?)))
-                .ok_or_else(outside)?;
-        }
-        while let Some(inside) = rest.strip_prefix("./") {
-            rest = inside;
-        }
+        let (folder, rest) = self.folder_of(path.trim()).ok_or_else(outside)?;
         if rest.split('/').any(|part| matches!(part, "" | "." | ".."))
             || rest.contains(['\0', '\\'])
         {
-            return Err(outside().into());
+            return Err(outside());
         }
-        if rest.split('/').any(|part| part == NOTES) {
+        let root = self.root(folder)?;
+        let real = root.follow(rest).map_err(|e| told(e, path))?;
+        let real = real.to_str().filter(|real| !real.is_empty());
+        let real = real.ok_or_else(outside)?.to_owned();
+        if [rest, &real]
+            .iter()
+            .any(|path| path.split('/').any(|part| part == NOTES))
+        {
             return Err(format!("`{NOTES}` belongs to Threadline and is not for you.").into());
         }
-        let root = Root::open(folder).map_err(|e| told(e, "the work folder"))?;
         Ok(Place {
             root,
-            path: rest.to_owned(),
-            in_work: folder == &self.work,
+            path: real,
+            in_work: folder == self.work,
         })
+    }
+
+    /// The folder that a path lies in, and where. The folder that leaves may itself lie in a work folder
+    /// that is the user's, and is not reached through it.
+    fn folder_of<'a>(&'a self, path: &'a str) -> Option<(&'a Path, &'a str)> {
+        let within =
+            |folder: &Path, path: &'a str| path.strip_prefix(folder.to_str()?)?.strip_prefix('/');
+        if path.starts_with('/') {
+            return [&self.leaves, &self.work]
+                .into_iter()
+                .find_map(|folder| Some((folder.as_path(), within(folder, path)?)));
+        }
+        let mut rest = path;
+        while let Some(inside) = rest.strip_prefix("./") {
+            rest = inside;
+        }
+        let leaves = self.leaves.strip_prefix(&self.work).ok();
+        match leaves.and_then(|leaves| within(leaves, rest)) {
+            Some(inside) => Some((&self.leaves, inside)),
+            None => Some((&self.work, rest)),
+        }
+    }
+
+    fn root(&self, folder: &Path) -> Result<Root, Why> {
+        let protected = self.workspace.protected(&self.session, &self.run);
+        let protected = protected.map_err(Why::End)?;
+        Root::open(folder)
+            .and_then(|root| root.avoiding(&protected))
+            .map_err(|e| told(e, "the work folder"))
     }
 }
 
@@ -255,7 +281,14 @@ fn told(error: Error, path: &str) -> Why {
     let why = match error.reason() {
         Reason::NoSpace | Reason::ReadOnly => return Why::End(storage_fault(error)),
         Reason::NotRelative => "is not a plain relative path",
-        Reason::Symlink => "leads through a symbolic link, which is not followed",
+        Reason::Symlink => "leads out of the work folder through a symbolic link",
+        Reason::Protected => {
+            return Why::Tell(format!(
+                "{path}: {} ({}).",
+                Code::PathProtected.advice().trim_end_matches('.'),
+                Code::PathProtected
+            ));
+        }
         Reason::NotRegular => "is not a regular file",
         Reason::NotDirectory => "leads through something that is not a folder",
         Reason::HardLinked => "is a hard link to a file of another user",
@@ -299,5 +332,6 @@ fn words(problem: Problem) -> &'static str {
         Problem::NameNotUtf8 => "its name is not text",
         Problem::Unreadable => "cannot be read",
         Problem::TooDeep => "too deep",
+        Problem::Protected => "Threadline's own, not listed",
     }
 }

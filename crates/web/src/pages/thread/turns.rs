@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use threadline_app::api::{self, ThreadView};
 use threadline_contract::{
-    Code, Question, QuestionState, ResultCode, RunId,
+    Code, Question, QuestionState, RequestId, ResultCode, RunId,
     thread::{Lifecycle, Message, Role, TaskThread, TurnState},
 };
 
@@ -19,8 +19,8 @@ pub(super) struct Turn<'a> {
     key: String,
     /// The run, once it is known.
     pub(super) run: Option<&'a RunId>,
-    /// It waits for the turn before it.
-    pub(super) waits: bool,
+    /// It waits for the turn before it: the id that it will be sent with.
+    pub(super) waits: Option<&'a RequestId>,
     /// What became of it, where the record says so.
     state: Option<TurnState>,
     messages: Vec<&'a Message>,
@@ -29,7 +29,7 @@ pub(super) struct Turn<'a> {
 impl Turn<'_> {
     /// It runs or ran, or at least was tried.
     pub(super) fn was_taken(&self) -> bool {
-        !self.waits && self.state != Some(TurnState::Dropped)
+        self.waits.is_none() && self.state != Some(TurnState::Dropped)
     }
 }
 
@@ -42,17 +42,17 @@ pub(super) fn of(record: &TaskThread) -> Vec<Turn<'_>> {
         let run = message.run_id.as_ref();
         let own = match (run, message.role) {
             (Some(run), _) => turns.iter().position(|t| t.run == Some(run)),
-            (None, Role::Assistant) => turns.iter().rposition(|t| !t.waits),
+            (None, Role::Assistant) => turns.iter().rposition(|t| t.waits.is_none()),
             (None, Role::User) => None,
         };
         match own {
             Some(at) => turns[at].messages.push(message),
             None => {
-                let waits = message.role == Role::User
-                    && context
-                        .queued_turns
-                        .iter()
-                        .any(|t| t.queued_at_ms == message.timestamp_ms);
+                let mut queued = context.queued_turns.iter();
+                let waits = queued
+                    .find(|t| t.queued_at_ms == message.timestamp_ms)
+                    .filter(|_| message.role == Role::User)
+                    .map(|turn| &turn.request_id);
                 turns.push(Turn {
                     key: format!("turn-{n}"),
                     run,
@@ -72,7 +72,7 @@ pub(super) fn of(record: &TaskThread) -> Vec<Turn<'_>> {
         && let Some(turn) = turns
             .iter_mut()
             .rev()
-            .find(|t| !t.waits)
+            .find(|t| t.waits.is_none())
             .filter(|t| t.run.is_none())
     {
         turn.run = Some(run);
@@ -94,8 +94,8 @@ pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
         .questions
         .iter()
         .filter(|q| Some(&q.run_id) == turn.run);
-    if turn.waits {
-        return waiting(view, turn);
+    if let Some(request) = turn.waits {
+        return waiting(view, turn, request);
     }
     html! {
         section.turn #(turn.key) {
@@ -109,7 +109,7 @@ pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
                     p.small.muted.unfinished { "Unfinished: the run ended before it had said the rest." }
                 }
             }
-            @for (n, open) in questions.enumerate() { (question(view, open, n == 0)) }
+            @for open in questions { (question(view, open)) }
             @if shows_outcome { (outcome(view, turn)) } @else {
                 @for message in by(Role::Assistant).filter(|m| m.error) {
                     p.note.bad { (words::ticked(&message.text)) }
@@ -153,7 +153,10 @@ fn answered(question: &Question) -> Markup {
     }
 }
 
-fn waiting(view: &ThreadView, turn: &Turn<'_>) -> Markup {
+/// A message that waits for its turn: it can be changed or dropped by itself.
+fn waiting(view: &ThreadView, turn: &Turn<'_>, request: &RequestId) -> Markup {
+    let name = &view.thread.name;
+    let here = urls::thread(name);
     let in_line = view.thread.lifecycle_state.status == Lifecycle::Queued;
     html! {
         section.turn #(turn.key) {
@@ -166,12 +169,30 @@ fn waiting(view: &ThreadView, turn: &Turn<'_>) -> Markup {
                     _ => "Queued · goes out when the turn before it has ended",
                 }
             }
+            div.waits data-guard {
+                details.edit {
+                    summary.button.quiet { "Edit" }
+                    @for message in &turn.messages {
+                        (form(api::QUEUE_EDIT, name, &here, &html! {
+                            input type="hidden" name="requestId" value=(request);
+                            textarea name="prompt" rows="3" required aria-label="Message that waits" data-edit {
+                                (message.text)
+                            }
+                            button.button.primary type="submit" data-text { "Save" }
+                        }))
+                    }
+                }
+                (form(api::QUEUE_DROP, name, &here, &html! {
+                    input type="hidden" name="requestId" value=(request);
+                    button.button.quiet type="submit" { "Drop" }
+                }))
+            }
         }
     }
 }
 
-pub(super) fn question(view: &ThreadView, question: &Question, first: bool) -> Markup {
-    asked(question, first, &view.thread.name)
+pub(super) fn question(view: &ThreadView, question: &Question) -> Markup {
+    asked(question, &view.thread.name)
 }
 
 /// How the last run ended, when it did not end well, and what can be done about it.

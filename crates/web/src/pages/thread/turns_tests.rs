@@ -32,7 +32,7 @@ fn told(record: &TaskThread) -> Vec<(Option<&str>, bool, Vec<&str>)> {
         .map(|t| {
             (
                 t.run.map(|r| r.as_str()),
-                t.waits,
+                t.waits.is_some(),
                 t.messages.iter().map(|m| m.text.as_str()).collect(),
             )
         })

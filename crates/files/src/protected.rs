@@ -1,0 +1,267 @@
+//! Places that must not be reached, told by what they are and not by how they are called.
+//!
+//! A folder that an agent works in may lie above them, or lead there by another name: a second mount of the
+//! same folder, another spelling on a disk that ignores case, a hard link. So every folder on the way to a
+//! file is opened on its own and compared by device and number, and so is the file.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ffi::{OsStr, OsString},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::fs::MetadataExt as _,
+    },
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rustix::{
+    fs::{FileType, Mode, OFlags, fstat, openat},
+    io::Errno,
+};
+
+use crate::{
+    Reason,
+    resolve::{THROUGH, one_step},
+    root::Refused,
+    stamp::retried,
+};
+
+/// What tells a file or folder from every other on this machine: its device, and its number there.
+type FileId = (u64, u64);
+
+/// Protected places as they stood at one moment. Made for one piece of work and shared by its roots.
+#[derive(Clone, Debug)]
+pub struct Protected(Arc<Places>);
+
+#[derive(Debug)]
+struct Places {
+    /// The folders and files themselves.
+    ids: HashSet<FileId>,
+    /// Everything above them, which therefore does not lie in them.
+    above: HashSet<FileId>,
+    /// Those that do not exist yet: the folder that does, and the names from there on.
+    absent: Vec<(FileId, Vec<OsString>)>,
+    /// The folders among them, with the device that each lies on.
+    trees: Vec<(u64, PathBuf)>,
+    /// Folders inside that may be used.
+    open: HashSet<FileId>,
+    /// By device, every folder and every file with several names inside; `None` if not all can be listed.
+    /// Only looked for when something has another name or another mount, which is rare.
+    inside: Mutex<HashMap<u64, Option<HashSet<FileId>>>>,
+}
+
+impl Protected {
+    /// Protects these folders with all that is in them and these files, except what lies in the `open`
+    /// folders. A path that does not exist is protected from being made.
+    pub fn new<'a>(
+        paths: impl IntoIterator<Item = &'a Path>,
+        open: impl IntoIterator<Item = &'a Path>,
+    ) -> Self {
+        let mut places = Places {
+            ids: HashSet::new(),
+            above: HashSet::new(),
+            absent: Vec::new(),
+            trees: Vec::new(),
+            open: open.into_iter().filter_map(id_at).collect(),
+            inside: Mutex::default(),
+        };
+        for path in paths {
+            places.add(path);
+        }
+        Self(Arc::new(places))
+    }
+
+    /// Opens `parts` (never empty) beneath `dir`, one folder at a time, unless that leads to a protected
+    /// place. Follows no symlink.
+    pub(crate) fn open_beneath(
+        &self,
+        dir: BorrowedFd<'_>,
+        parts: &[&OsStr],
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, Refused> {
+        let mut held: Option<OwnedFd> = None;
+        for (index, part) in parts.iter().enumerate() {
+            let at = held.as_ref().map_or(dir, |d| d.as_fd());
+            let left = parts.get(index..).unwrap_or_default();
+            self.refuse_absent(at, left)?;
+            let (flags, mode) = match left.len() {
+                1 => (flags, mode),
+                _ => (THROUGH, Mode::empty()),
+            };
+            let next = one_step(at, part, flags, mode).map_err(Refused::Os)?;
+            self.refuse_reached(next.as_fd())?;
+            held = Some(next);
+        }
+        held.ok_or(Refused::Os(Errno::INVAL))
+    }
+
+    /// Refuses a folder that is to be a root if it is protected, or lies in a folder that is.
+    pub(crate) fn refuse_root(&self, dir: BorrowedFd<'_>) -> Result<(), Refused> {
+        let mut held: Option<OwnedFd> = None;
+        let mut below: Option<FileId> = None;
+        loop {
+            let at = held.as_ref().map_or(dir, |d| d.as_fd());
+            let id = id_of(at)?;
+            // The folder above all others is its own parent.
+            if self.0.open.contains(&id) || below == Some(id) {
+                return Ok(());
+            }
+            self.refuse_reached(at)?;
+            let up = retried(|| openat(at, "..", THROUGH, Mode::empty())).map_err(Refused::Os)?;
+            below = Some(id);
+            held = Some(up);
+        }
+    }
+
+    /// Refuses to change a name if what has it is protected, or if it would make a protected place.
+    pub(crate) fn refuse_name(&self, dir: BorrowedFd<'_>, name: &OsStr) -> Result<(), Refused> {
+        use rustix::fs::{AtFlags, statat};
+        self.refuse_absent(dir, &[name])?;
+        match retried(|| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)) {
+            Ok(st) if self.0.ids.contains(&(st.st_dev, st.st_ino)) => Err(PROTECTED),
+            Ok(_) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(Refused::Os(e)),
+        }
+    }
+
+    /// Refuses what was opened, if it is a protected place or lies in one under another name.
+    fn refuse_reached(&self, fd: BorrowedFd<'_>) -> Result<(), Refused> {
+        let st = retried(|| fstat(fd)).map_err(Refused::Os)?;
+        let id = (st.st_dev, st.st_ino);
+        let has_other_name = match FileType::from_raw_mode(st.st_mode) {
+            FileType::Directory => is_mount(fd),
+            _ => st.st_nlink > 1,
+        };
+        if self.0.ids.contains(&id) || (has_other_name && self.0.holds(id)) {
+            return Err(PROTECTED);
+        }
+        Ok(())
+    }
+
+    fn refuse_absent(&self, dir: BorrowedFd<'_>, left: &[&OsStr]) -> Result<(), Refused> {
+        if self.0.absent.is_empty() {
+            return Ok(());
+        }
+        let id = id_of(dir)?;
+        let leads_there = |names: &[OsString]| {
+            let same = |(a, b): (&OsString, &&OsStr)| {
+                a.to_string_lossy().to_lowercase() == b.to_string_lossy().to_lowercase()
+            };
+            left.len() >= names.len() && names.iter().zip(left).all(same)
+        };
+        match self
+            .0
+            .absent
+            .iter()
+            .any(|(at, names)| *at == id && leads_there(names))
+        {
+            true => Err(PROTECTED),
+            false => Ok(()),
+        }
+    }
+}
+
+const PROTECTED: Refused = Refused::For(Reason::Protected);
+
+impl Places {
+    fn add(&mut self, path: &Path) {
+        let Ok(path) = std::path::absolute(path) else {
+            return;
+        };
+        // As far as it exists, by what it really is; a link that leads nowhere is a name like any other.
+        for existing in path.ancestors() {
+            let Ok(real) = existing.canonicalize() else {
+                continue;
+            };
+            let Ok(facts) = real.metadata() else {
+                continue;
+            };
+            let id = (facts.dev(), facts.ino());
+            match path.strip_prefix(existing) {
+                Ok(rest) if rest.as_os_str().is_empty() => {
+                    self.ids.insert(id);
+                    self.above
+                        .extend(real.ancestors().skip(1).filter_map(id_at));
+                    if facts.is_dir() {
+                        self.trees.push((facts.dev(), real));
+                    }
+                }
+                Ok(rest) => self
+                    .absent
+                    .push((id, rest.iter().map(OsStr::to_owned).collect())),
+                Err(_) => {}
+            }
+            return;
+        }
+    }
+
+    /// Whether something with another name or another mount also lies in a protected folder. Where that
+    /// cannot be told, it does.
+    fn holds(&self, id: FileId) -> bool {
+        if self.above.contains(&id) {
+            return false;
+        }
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let inside = inside.entry(id.0).or_insert_with(|| self.list_inside(id.0));
+        inside.as_ref().is_none_or(|inside| inside.contains(&id))
+    }
+
+    fn list_inside(&self, device: u64) -> Option<HashSet<FileId>> {
+        let mut inside = HashSet::new();
+        let on_device = self.trees.iter().filter(|(on, _)| *on == device);
+        let mut left: Vec<PathBuf> = on_device.map(|(_, path)| path.clone()).collect();
+        while let Some(folder) = left.pop() {
+            let entries = match std::fs::read_dir(&folder) {
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                entries => entries.ok()?,
+            };
+            for entry in entries {
+                let entry = entry.ok()?;
+                let facts = match entry.metadata() {
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                    facts => facts.ok()?,
+                };
+                let id = (facts.dev(), facts.ino());
+                if facts.is_dir() {
+                    if !self.open.contains(&id) && inside.insert(id) {
+                        left.push(entry.path());
+                    }
+                } else if facts.nlink() > 1 {
+                    inside.insert(id);
+                }
+            }
+        }
+        Some(inside)
+    }
+}
+
+fn id_of(fd: BorrowedFd<'_>) -> Result<FileId, Refused> {
+    let st = retried(|| fstat(fd)).map_err(Refused::Os)?;
+    Ok((st.st_dev, st.st_ino))
+}
+
+fn id_at(path: &Path) -> Option<FileId> {
+    let facts = path.metadata().ok()?;
+    Some((facts.dev(), facts.ino()))
+}
+
+/// Whether something is mounted on this folder: only there a folder has a second path.
+#[cfg(target_os = "linux")]
+fn is_mount(dir: BorrowedFd<'_>) -> bool {
+    use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
+    let facts = retried(|| statx(dir, "", AtFlags::EMPTY_PATH, StatxFlags::empty()));
+    // A system that cannot say is asked about every folder by what lies in the protected ones.
+    facts.map_or(true, |facts| {
+        !facts
+            .stx_attributes_mask
+            .contains(StatxAttributes::MOUNT_ROOT)
+            || facts.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_mount(_: BorrowedFd<'_>) -> bool {
+    false
+}

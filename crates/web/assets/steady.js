@@ -1,0 +1,50 @@
+// Whatever has just come, or has moved under the pointer, cannot have been meant: for a moment it does
+// nothing. So does a key, after the list of what can be answered has changed.
+
+const STILL_MS = 1500;
+
+let changed = performance.now();
+const timers = new WeakMap();
+
+export function begin() {
+  document.addEventListener('click', refuse, true);
+}
+
+// Whether what can be answered has stood as it is for long enough to be read.
+export const isStill = () => performance.now() - changed >= STILL_MS;
+
+const guarded = () => [...document.querySelectorAll('[data-guard]')];
+
+function place(element) {
+  const { left, top } = element.getBoundingClientRect();
+  return { left, top };
+}
+
+// Makes a change of the page that the person did not make, and holds what it has moved or brought.
+export function changing(how) {
+  const before = new Map(guarded().map((element) => [element, place(element)]));
+  how();
+  const after = guarded();
+  for (const element of after) {
+    const was = before.get(element);
+    before.delete(element);
+    const is = place(element);
+    if (!was || Math.hypot(is.left - was.left, is.top - was.top) > 2) hold(element, STILL_MS);
+  }
+  if (before.size) changed = performance.now();
+}
+
+// Holds one element for so long.
+export function hold(element, ms) {
+  changed = performance.now();
+  element.setAttribute('data-settling', '');
+  clearTimeout(timers.get(element));
+  timers.set(element, setTimeout(() => element.removeAttribute('data-settling'), ms));
+}
+
+function refuse(event) {
+  // What somebody has written is meant, wherever it stands by now.
+  if (!event.target.closest('button[data-settling], [data-settling] button:not([data-text])')) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+}
