@@ -313,6 +313,55 @@ fn a_folder_that_several_runs_were_synced_into_is_told_apart() {
     );
 }
 
+/// A retry delivers the same bytes again; they lie in the folder once.
+#[test]
+fn what_several_runs_delivered_alike_is_there_for_each_of_them() {
+    let synced = Synced::new();
+    let alike = [("a.txt", "same"), ("b/c.txt", "also")];
+    for run in ["one", "two"] {
+        synced.receipt(run, &alike);
+    }
+    for (path, content) in alike {
+        synced.archived("two", path, content);
+    }
+    synced.receipt("three", &[("a.txt", "other"), ("b/c.txt", "bytes")]);
+    synced.open("a.txt", "other");
+    synced.open("b/c.txt", "bytes");
+    let intact = |report: &Report| -> Vec<(String, u64)> {
+        let receipts = report.receipts.iter();
+        receipts.map(|r| (r.run_id.to_string(), r.intact)).collect()
+    };
+    let report = synced.verify();
+    assert_eq!(report.findings, []);
+    assert_eq!(
+        intact(&report),
+        [("one".into(), 2), ("three".into(), 2), ("two".into(), 2)]
+    );
+    assert_eq!(report.bytes_read, 18, "each file once");
+    let of_one = VerifyOptions {
+        run: Some(run("one")),
+        ..VerifyOptions::default()
+    };
+    let report = verify(synced.temp.path(), &of_one, &|_| {}).unwrap();
+    assert_eq!(
+        (intact(&report), report.findings),
+        (vec![("one".into(), 2)], vec![])
+    );
+    // Other bytes under the same path are not the run's.
+    synced.archived("two", "a.txt", "SAME");
+    assert_eq!(
+        synced.findings(),
+        [
+            finding(
+                ".xworkmate/runs/two/files/a.txt",
+                Some("two"),
+                differs("same", "SAME")
+            ),
+            finding("a.txt", Some("one"), What::Missing),
+        ]
+    );
+}
+
 #[test]
 fn a_receipt_that_cannot_be_used_is_named_and_the_others_still_count() {
     let s = Synced::new();
