@@ -3,6 +3,7 @@
 use rayon::{iter::Either, prelude::*};
 use threadline_contract::{
     Artifact, ArtifactPath, ArtifactScope, EmptyReason, OmitReason, RunId, SessionKey,
+    warnings_about_twins,
 };
 use threadline_files::{Root, Stamp, tree, walk::Found};
 
@@ -12,7 +13,7 @@ use crate::{
     ignore::Ignore,
     measure,
     omissions::of_problem,
-    outputs::prepared_ns,
+    outputs::{OthersFiles, prepared_ns},
     page::{self, Candidate},
     skip::{NOTES, exports_folder},
     verified::Verified,
@@ -33,6 +34,9 @@ pub struct ExportOptions {
     /// Files that did not change since then (milliseconds since 1970) are left out. Files of a
     /// scope that was prepared later count as changed: they are the run's, whatever the clocks say.
     pub since_ms: Option<i64>,
+    /// Files, as absolute paths, that tool calls of other runs name: those in the scope are not this
+    /// run's.
+    pub others_files: Vec<String>,
     /// Types that are asked for: listed first, and what is missing is said.
     pub constraints: Constraints,
     /// Which rule made the scope's name.
@@ -56,6 +60,7 @@ impl Default for ExportOptions {
             cursor: None,
             max_file_bytes: MAX_FILE_BYTES,
             since_ms: None,
+            others_files: Vec::new(),
             constraints: Constraints::default(),
             style: ScopeStyle::Own,
         }
@@ -121,7 +126,7 @@ impl Workspace {
                 // What the earlier plugin left has no notes of ours, and gets none.
                 ScopeStyle::Peer => Digests::default(),
             },
-            || candidates(&dir, options.max_file_bytes, since_ns, &options.constraints),
+            || candidates(&dir, options, since_ns),
         );
         let Listed {
             all: mut before,
@@ -146,11 +151,12 @@ impl Workspace {
             true => None,
             false => page::cursor(before.iter().chain(&page), &scope, &asked)?,
         };
-        let mut omitted = if options.cursor.is_none() {
-            walked
-        } else {
-            Omissions::default()
-        };
+        let mut omitted = Omissions::default();
+        if options.cursor.is_none() {
+            omitted = walked;
+            let all = before.iter().chain(&page).chain(&later);
+            warnings.extend(warnings_about_twins(all.map(|c| c.path.as_str())));
+        }
         let reading = Reading {
             scope: &dir,
             max_file_bytes: options.max_file_bytes,
@@ -238,18 +244,20 @@ pub(crate) struct Listed {
 }
 
 /// Everything in a scope that can be delivered, and what cannot.
-pub(crate) fn candidates(
+fn candidates(
     scope: &Root,
-    max_file_bytes: u64,
+    options: &ExportOptions,
     since_ns: Option<i64>,
-    constraints: &Constraints,
 ) -> Result<Listed, Error> {
     let ignore = Ignore::of(scope)?;
+    let others = OthersFiles::new(&options.others_files).beneath(scope);
     let tree = tree::list(scope, MAX_DEPTH, exports_folder);
     let judge = |(path, stamp): (String, Stamp)| {
-        let reason = if ignore.matches(&path) {
+        let reason = if others.contains(&path) {
+            Some(OmitReason::AmbiguousOwner)
+        } else if ignore.matches(&path) {
             Some(OmitReason::Ignored)
-        } else if stamp.size > max_file_bytes {
+        } else if stamp.size > options.max_file_bytes {
             Some(OmitReason::TooLarge)
         } else if since_ns.is_some_and(|since| stamp.changed_ns() < since) {
             Some(OmitReason::ChangedOutsideRun)
@@ -259,9 +267,9 @@ pub(crate) fn candidates(
         if let Some(reason) = reason {
             return Either::Right((path, reason));
         }
-        match ArtifactPath::new(path) {
+        match ArtifactPath::to_deliver(path) {
             Ok(path) => Either::Left(Candidate {
-                wanted: constraints.wants(path.as_str()),
+                wanted: options.constraints.wants(path.as_str()),
                 path,
                 stamp,
             }),

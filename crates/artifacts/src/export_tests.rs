@@ -13,9 +13,13 @@ fn a_file_that_changes_hands_after_the_walk_costs_only_itself() {
         fs::write(t.path().join(name), name).unwrap();
     }
     let root = Root::open(t.path()).unwrap();
+    let options = ExportOptions {
+        max_file_bytes: 100,
+        ..ExportOptions::default()
+    };
     let Listed {
         all, mut omitted, ..
-    } = candidates(&root, 100, None, &Constraints::default()).unwrap();
+    } = candidates(&root, &options, None).unwrap();
     assert_eq!((all.len(), omitted.total()), (5, 0));
 
     fs::write(t.path().join("secret"), "secret").unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use threadline_contract::{Artifact, OmitReason, Omitted};
+use threadline_contract::{Artifact, OmitReason, Omitted, shown_name};
 use threadline_files::{Reason, walk::Problem};
 
 /// How many omissions are named one by one. The rest is counted: a hostile tree must not be able
@@ -66,10 +66,9 @@ impl Omissions {
         *count += 1;
         let enough = reason == OmitReason::ChangedOutsideRun && *count > UNCHANGED_NAMED;
         if self.named.len() < NAMED && !enough {
-            self.named.push(Omitted {
-                path: path.into(),
-                reason,
-            });
+            let path = path.into();
+            let path = shown_name(&path).into_owned();
+            self.named.push(Omitted { path, reason });
         }
     }
 }

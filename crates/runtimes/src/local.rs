@@ -11,7 +11,7 @@ use threadline_artifacts::{
     WorkFolder, Workspace,
 };
 use threadline_contract::{
-    Artifact, Code, EmptyReason, Fault, OmitReason, Omitted, SessionKey, Sha256,
+    Artifact, Code, EmptyReason, Fault, OmitReason, Omitted, SessionKey, Sha256, shown_name,
 };
 use threadline_files::{Access, Reason, atomic};
 use tokio::task::spawn_blocking;
@@ -145,7 +145,7 @@ fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest,
     omitted.extend(
         left.filter(|c| c.kind != ChangeKind::Removed && !delivered.contains(c.path.as_str()))
             .map(|c| Omitted {
-                path: c.path.clone(),
+                path: shown_name(&c.path).into_owned(),
                 reason: OmitReason::OutsideScope,
             }),
     );
@@ -175,7 +175,8 @@ fn vanished(wrote: Vec<String>, delivered: &[Artifact], omitted: &[Omitted]) -> 
         .chain(omitted.iter().map(|o| o.path.as_str()))
         .collect();
     let gone = wrote
-        .into_iter()
+        .iter()
+        .map(|path| shown_name(path).into_owned())
         .filter(|path| !told.contains(path.as_str()));
     gone.map(|path| Omitted {
         path,

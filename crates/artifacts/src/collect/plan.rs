@@ -159,7 +159,7 @@ impl Planner<'_> {
         }
         if self.ignore.matches(&path) {
             self.omitted.add(path, OmitReason::Ignored);
-        } else if ArtifactPath::new(&path).is_err() {
+        } else if ArtifactPath::to_deliver(&path).is_err() {
             self.omitted.add(path, OmitReason::UnsafeName);
         } else if !named && !collects_file(&path) {
             self.omitted.add(path, OmitReason::Skipped);

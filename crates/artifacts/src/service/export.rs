@@ -55,6 +55,7 @@ impl Service {
             max_files: positive(params.max_files).unwrap_or(200).min(MAX_PAGE),
             cursor: params.cursor.clone(),
             since_ms: testimony.since_ms,
+            others_files: testimony.others_files,
             constraints: Constraints::new(
                 &params.required_artifact_extensions,
                 &params.expected_file_count_by_extension,
