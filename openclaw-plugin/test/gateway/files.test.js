@@ -71,8 +71,8 @@ test("what a script writes without naming it is its run's, and nobody's while co
   const writes = (/** @type {Thread} */ { tag }, name = "") => `n=${tag}${name} && mkdir -p reports && echo x > reports/$n.md && echo x > ${MEDIA}/$n.png`;
   // The other run is open all the while, and runs no command.
   const [first, second] = await Promise.all([
-    one.run(`[[shell ${writes(one)}]][[sleep 1500]][[say one]]`),
-    other.run(`[[sleep 3000]][[write reports/${other.tag}.md = other]][[say other]]`),
+    one.run(`[[sleep 1500]][[shell ${writes(one)}]][[say one]]`),
+    other.run(`[[sleep 4000]][[write reports/${other.tag}.md = other]][[say other]]`),
   ]);
   const files = async (/** @type {Thread} */ thread, /** @type {string} */ runId) => {
     const { omitted } = await thread.collect(runId);
