@@ -214,25 +214,25 @@ impl Workspace {
         if fallback && !claimed.is_empty() {
             mark_fallback(&notes)?;
         }
-        let (shown, items): (Vec<String>, Vec<Item<'_>>) = claimed
-            .into_iter()
-            .map(|(wanted, ruling)| {
-                let item = Item {
-                    source: wanted.source,
-                    from: wanted.from,
-                    to: wanted.to,
-                    other: match ruling {
-                        Ruling::OurCopy => Other::OurCopy,
-                        Ruling::Free | Ruling::NameTaken => Other::Stays,
-                    },
-                };
-                (wanted.shown, item)
-            })
-            .unzip();
-        let outcomes = Copier::copy_all(&scope_dir, &notes, MAX_FILE_BYTES, &items)?;
-        for ((shown, item), outcome) in shown.into_iter().zip(items).zip(outcomes) {
-            gathered.collected.add(shown, item.to, outcome);
+        let collected = &mut gathered.collected;
+        let done = |item: Item<'_>, outcome| {
+            let shown = item.shown.unwrap_or(item.from);
+            collected.add(shown, item.to, outcome, usize::MAX);
+        };
+        let mut copier = Copier::new(&scope_dir, &notes, MAX_FILE_BYTES, done)?;
+        for (wanted, ruling) in claimed {
+            copier.add(Item {
+                source: wanted.source,
+                from: wanted.from,
+                to: wanted.to,
+                shown: Some(wanted.shown),
+                other: match ruling {
+                    Ruling::OurCopy => Other::OurCopy,
+                    Ruling::Free | Ruling::NameTaken => Other::Stays,
+                },
+            })?;
         }
+        copier.finish()?;
         gathered.collected.omitted.order();
         gathered
             .collected

@@ -97,17 +97,18 @@ fn a_run_has_one_receipt_and_it_says_everything() {
     let export = w.ws.manifest(&w.session, &w.run).unwrap();
     assert_eq!(w.ws.receipt(&w.session, &w.run).unwrap(), None);
     let written =
-        w.ws.write_receipt(&w.session, &w.run, export.artifacts.clone())
+        w.ws.write_receipt(&w.session, &w.run, &export.artifacts.clone().into())
             .unwrap();
+    let read = w.ws.receipt(&w.session, &w.run).unwrap().unwrap();
     assert_eq!(
-        w.ws.receipt(&w.session, &w.run).unwrap().as_ref(),
-        Some(&written)
+        (read.digest(), read.files().len()),
+        (written, export.artifacts.len())
     );
     let place = w
         .root()
         .join("tasks/agent-main-draft-1/.xworkmate/runs/turn-1/receipt.json");
     let bytes = fs::read(&place).unwrap();
-    assert_eq!(Receipt::from_bytes(&bytes).unwrap(), written);
+    assert_eq!(Receipt::from_bytes(&bytes).unwrap(), read);
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(
         bytes,
@@ -116,11 +117,14 @@ fn a_run_has_one_receipt_and_it_says_everything() {
     );
     // The same again writes nothing; another is written whole.
     let changed = fs::metadata(&place).unwrap().modified().unwrap();
-    w.ws.write_receipt(&w.session, &w.run, export.artifacts)
+    w.ws.write_receipt(&w.session, &w.run, &export.artifacts.into())
         .unwrap();
     assert_eq!(fs::metadata(&place).unwrap().modified().unwrap(), changed);
-    let empty = w.ws.write_receipt(&w.session, &w.run, vec![]).unwrap();
-    assert_eq!(w.ws.receipt(&w.session, &w.run).unwrap(), Some(empty));
+    let empty =
+        w.ws.write_receipt(&w.session, &w.run, &vec![].into())
+            .unwrap();
+    let read = w.ws.receipt(&w.session, &w.run).unwrap();
+    assert_eq!(read.map(|receipt| receipt.digest()), Some(empty));
     // Neither is a file of the run.
     assert_eq!(w.export().artifacts.len(), 2);
     // One that was put there for another run is not this run's.

@@ -44,9 +44,9 @@ pub use ids::{
 };
 pub use policy::{BadPolicy, PermissionLevel, PermissionPolicy, Rule, ToolKind};
 pub use question::{Answer, Question, QuestionKind, QuestionOption, QuestionState};
-pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt};
+pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt, ReceiptText};
 pub use routing::{Routing, RuntimeId};
 pub use scope::ArtifactScope;
 pub use secrets::without_secrets;
 pub use snapshot::{LoadClass, Progress, QueuePlace, RunStatus, Snapshot, Source, Stage};
-pub use twins::warnings_about_twins;
+pub use twins::{Twins, warnings_about_twins};

@@ -11,44 +11,68 @@ use unicode_normalization::UnicodeNormalization as _;
 /// How many pairs are told one by one.
 const TOLD: usize = 20;
 
-/// What a person should know about paths that some systems take for one, a sentence for each. The
-/// paths are gone through twice, so that few bytes are held for each of many.
-pub fn warnings_about_twins<'a>(paths: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
-    let mut hashes: Vec<u64> = paths.clone().map(hash).collect();
-    hashes.sort_unstable();
-    let mut twice: Vec<u64> = hashes
-        .iter()
-        .zip(hashes.iter().skip(1))
-        .filter(|(a, b)| a == b)
-        .map(|(hash, _)| *hash)
-        .collect();
-    twice.dedup();
-    drop(hashes);
-    if twice.is_empty() {
-        return Vec::new();
+/// Finds twins among many paths, and holds few bytes for each.
+#[derive(Debug, Default)]
+pub struct Twins {
+    hashes: Vec<u64>,
+}
+
+impl Twins {
+    /// Looks at a path.
+    pub fn see(&mut self, path: &str) {
+        self.hashes.push(hash(path));
     }
-    let mut first: HashMap<String, &str> = HashMap::new();
-    let mut pairs = Vec::new();
-    for path in paths.filter(|path| twice.binary_search(&hash(path)).is_ok()) {
-        match first.get(&folded(path)) {
-            Some(twin) => pairs.push((*twin, path)),
-            None => {
-                first.insert(folded(path), path);
+
+    /// What a person should know about the paths that were seen, a sentence for each pair. They are gone
+    /// through once more, and only if there are any.
+    pub fn warnings<P: AsRef<str>>(mut self, paths: impl Iterator<Item = P>) -> Vec<String> {
+        self.hashes.sort_unstable();
+        let mut twice: Vec<u64> = self
+            .hashes
+            .iter()
+            .zip(self.hashes.iter().skip(1))
+            .filter(|(a, b)| a == b)
+            .map(|(hash, _)| *hash)
+            .collect();
+        twice.dedup();
+        if twice.is_empty() {
+            return Vec::new();
+        }
+        let mut first: HashMap<String, String> = HashMap::new();
+        let mut pairs = Vec::new();
+        let mut more = 0;
+        for path in paths {
+            let path = path.as_ref();
+            if twice.binary_search(&hash(path)).is_err() {
+                continue;
+            }
+            match first.get(&folded(path)) {
+                Some(twin) if pairs.len() < TOLD => pairs.push((twin.clone(), path.to_owned())),
+                Some(_) => more += 1,
+                None => drop(first.insert(folded(path), path.to_owned())),
             }
         }
+        pairs.sort_unstable();
+        let sentence = |(a, b): (String, String)| {
+            format!(
+                "`{a}` and `{b}` have names that some systems take for one: both were delivered."
+            )
+        };
+        let mut told: Vec<String> = pairs.into_iter().map(sentence).collect();
+        if more > 0 {
+            told.push(format!(
+                "{more} more files have names that some systems take for another's."
+            ));
+        }
+        told
     }
-    pairs.sort_unstable();
-    let more = pairs.len().saturating_sub(TOLD);
-    let sentence = |(a, b)| {
-        format!("`{a}` and `{b}` have names that some systems take for one: both were delivered.")
-    };
-    let mut told: Vec<String> = pairs.into_iter().take(TOLD).map(sentence).collect();
-    if more > 0 {
-        told.push(format!(
-            "{more} more files have names that some systems take for another's."
-        ));
-    }
-    told
+}
+
+/// The same for paths that can be gone through twice.
+pub fn warnings_about_twins<'a>(paths: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let mut twins = Twins::default();
+    paths.clone().for_each(|path| twins.see(path));
+    twins.warnings(paths)
 }
 
 /// A path as systems see it that make no difference.

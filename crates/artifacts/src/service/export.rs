@@ -1,5 +1,7 @@
 //! Listing a run's files, in both forms that callers know.
 
+use std::collections::HashSet;
+
 use threadline_contract::{
     Artifact, ArtifactScope, Base64, EmptyReason, Fault,
     plugin::{ExportParams, ExportResult, FlatArtifact, ManifestFile, NotInlined, PageManifest},
@@ -66,7 +68,10 @@ impl Service {
         let mut export = request.workspace.export(session, run, &options)?;
         if first {
             let scope = std::mem::take(&mut export.omitted);
-            export.omitted = gathered.collected.omitted.with(scope, &export.artifacts);
+            let delivered: HashSet<&str> =
+                export.artifacts.iter().map(|a| a.path.as_str()).collect();
+            let is_delivered = |path: &str| delivered.contains(path);
+            export.omitted = gathered.collected.omitted.with(scope, is_delivered);
         }
         if export.empty_reason == Some(EmptyReason::ScopeEmpty) && export.omitted.total() > 0 {
             export.empty_reason = Some(EmptyReason::AllOmitted);

@@ -130,17 +130,17 @@ impl Files {
         };
         let all = named(left).into_iter().chain(listed.omitted);
         let mut omitted = left::told(all, end, plan);
-        let mut manifest = Manifest {
-            artifacts: listed.artifacts,
-            empty_reason: listed.empty_reason,
-            ..Manifest::default()
-        };
-        let taken: HashSet<&str> = manifest.artifacts.iter().map(|a| a.path.as_str()).collect();
+        let taken: HashSet<&str> = listed.artifacts.iter().map(|a| a.path.as_str()).collect();
         let mut told = HashSet::new();
         omitted.retain(|o| {
             !taken.contains(o.path.as_str()) && told.insert((o.path.clone(), o.reason))
         });
-        manifest.omitted = omitted;
+        let mut manifest = Manifest {
+            artifacts: listed.artifacts.into(),
+            omitted,
+            empty_reason: listed.empty_reason,
+            ..Manifest::default()
+        };
         if manifest.artifacts.is_empty() {
             manifest.empty_reason =
                 Some(match (manifest.omitted.is_empty(), manifest.empty_reason) {
