@@ -29,7 +29,8 @@ fn artifact(path: &str) -> Artifact {
 
 /// As they come from a list on disk.
 fn each(files: &[Artifact]) -> impl Iterator<Item = std::io::Result<Artifact>> + Send + 'static {
-    files.to_vec().into_iter().map(Ok)
+    let all: Vec<_> = files.iter().cloned().map(Ok).collect();
+    all.into_iter()
 }
 
 async fn a_manifest_comes_back_and_is_replaced_whole(world: World) {
