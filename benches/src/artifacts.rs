@@ -18,6 +18,7 @@ const MANY: usize = 20_000;
 const SMALL: usize = 8 * 1024;
 const FEW: usize = 20;
 const LARGE: usize = 16 * 1024 * 1024;
+const TINY: usize = 64;
 const ROUNDS: usize = 7;
 
 /// What one process measured.
@@ -63,6 +64,36 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         );
         fs::remove_dir_all(&place)?;
     }
+    memory_of_many(folder.path())
+}
+
+/// Memory must not grow with the number of files.
+fn memory_of_many(folder: &Path) -> anyhow::Result<()> {
+    let mut least: Option<[u64; 3]> = None;
+    for files in [10_000, 100_000, 1_000_000] {
+        let place = folder.join("memory");
+        let world = ours::world(&place, |scope| fill(scope, files, TINY))?;
+        settle();
+        let peaks = [
+            take("deliver", &world)?.peak,
+            take("deliver", &world)?.peak,
+            take("page", &world)?.peak,
+        ];
+        let least = least.get_or_insert(peaks);
+        println!("{files:>9} files of {TINY} bytes, peak memory:");
+        for ((name, peak), least) in ["delivered", "once more", "one page"]
+            .into_iter()
+            .zip(peaks)
+            .zip(*least)
+        {
+            println!(
+                "  {name:<12} {:>6.1} MB; {:.2} times that of 10,000",
+                mb(peak),
+                peak as f64 / least as f64
+            );
+        }
+        fs::remove_dir_all(&place)?;
+    }
     Ok(())
 }
 
@@ -74,6 +105,8 @@ pub(crate) fn child(what: &str, place: &str) -> anyhow::Result<()> {
         "again" => ours::again(place, false)?,
         "again-signed" => ours::again(place, true)?,
         "read" => ours::read(place)?,
+        "deliver" => ours::deliver(place)?,
+        "page" => ours::page(place)?,
         "limit-hash" => limit::hash(&ours::scope(place))?,
         "limit-stat" => limit::stat(&ours::scope(place))?,
         other => bail!("`{other}` is not something to measure"),

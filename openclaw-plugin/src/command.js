@@ -55,6 +55,17 @@ export function placesIn(command, folder) {
   return [...places];
 }
 
+/** `&` that neither joins commands nor belongs to an arrow, also in what another shell is given to read. */
+const SETS_ASIDE = /(?:^|[^&<>])&(?:[^&>]|$)/;
+/** Programs that let others go on without them. */
+const LETS_GO = /(?:^|[\s;&|("'`{/])(?:nohup|setsid|disown|daemonize|systemd-run|tmux|screen|at|batch)(?=[\s;&|)"'`}]|$)/;
+
+/**
+ * Whether a command may leave processes behind that go on after it.
+ * @param {string} command
+ */
+export const leavesBehind = (command) => SETS_ASIDE.test(command) || LETS_GO.test(command);
+
 /**
  * The folder after a `cd`, if it is there.
  * @param {string | undefined} folder

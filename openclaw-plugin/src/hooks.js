@@ -14,13 +14,14 @@ import { object, text } from "./read.js";
 export async function hear(parts, event) {
   const ended = parts.watch.hear(event);
   if (!ended?.sessionKey) return;
-  const { written, failed } = parts.watch.evidence(ended);
+  const { written, failed, commandSpans, othersFiles } = parts.watch.evidence(ended);
   await parts.sessions.note(ended.sessionKey, {
     ...recordOf(ended.runId, ended.verdict),
     boot: parts.boot,
-    overlapped: ended.overlapped,
     writtenFiles: written,
     ...(failed.length ? { failedFiles: failed } : {}),
+    ...(commandSpans.length ? { commandSpans } : {}),
+    ...(othersFiles.length ? { othersFiles } : {}),
   });
 }
 

@@ -143,7 +143,7 @@ function missing(name) {
 
 /**
  * A request to the sidecar with what the gateway knows about the run: its agent's workspace, when it
- * was, which files its tools named, and whether other runs were under way.
+ * was, which files its tools named, when its commands were running, and which files are other runs'.
  * @param {Pick<Parts, "sessions" | "watch">} parts
  * @param {string} method
  * @param {Record<string, unknown>} params
@@ -155,7 +155,7 @@ export function enriched({ sessions, watch }, method, params) {
   const known = { ...params, openclawSessionKey, agentWorkspaceDir: sessions.workspace(openclawSessionKey) };
   const runId = text(params.runId);
   if (!runId || ![COLLECT, EXPORT, LIST].includes(method)) return known;
-  const { since, until, overlapped, written, failed } = testimony({ sessions, watch }, openclawSessionKey, runId);
+  const { since, until, written, failed, commandSpans, othersFiles } = testimony({ sessions, watch }, openclawSessionKey, runId);
   // In a listing this would be a filter.
   const from = amount(params.sinceUnixMs) ?? (method === COLLECT ? since : undefined);
   const place = (/** @type {string} */ path) => resolve(known.agentWorkspaceDir, path);
@@ -167,8 +167,10 @@ export function enriched({ sessions, watch }, method, params) {
     ...known,
     sinceUnixMs: from === undefined ? undefined : Math.max(from, since ?? 0),
     untilUnixMs: params.untilUnixMs ?? until,
-    overlapped: overlapped === true ? true : (params.overlapped ?? overlapped),
     writtenFiles: [...new Set([...told, ...written])],
+    // Nobody else can know.
+    commandSpans,
+    othersFiles,
   };
 }
 
@@ -182,7 +184,7 @@ export function enriched({ sessions, watch }, method, params) {
 function asAllowed({ sessions, watch }, params, client) {
   const scopes = texts(object(object(client).connect).scopes);
   if (scopes.includes("operator.write") || scopes.includes("operator.admin")) return params;
-  const { writtenFiles: _, overlapped: __, untilUnixMs: ___, expectedArtifactDirs, ...rest } = params;
+  const { writtenFiles: _, untilUnixMs: __, expectedArtifactDirs, ...rest } = params;
   const sessionKey = normalKey(text(params.openclawSessionKey) ?? "");
   const { since, until } = testimony({ sessions, watch }, sessionKey, text(params.runId) ?? "");
   const over = until !== undefined && (since !== undefined || params.sinceUnixMs === undefined);
@@ -196,7 +198,7 @@ function asAllowed({ sessions, watch }, params, client) {
  * @param {Pick<Parts, "sessions" | "watch">} parts
  * @param {string} sessionKey in normal form
  * @param {string} runId
- * @returns {{ since?: number, until?: number, overlapped?: boolean, written: string[], failed: string[] }}
+ * @returns {import("./watch.js").Testimony & { since?: number, until?: number }}
  */
 function testimony(parts, sessionKey, runId) {
   const record = runsOf(parts.sessions.entry(sessionKey)).get(runId);
@@ -204,16 +206,17 @@ function testimony(parts, sessionKey, runId) {
   const live = heard?.sessionKey === sessionKey ? heard : undefined;
   const time = (/** @type {string | undefined} */ at) => (at ? Date.parse(at) || undefined : undefined);
   const first = live
-    ? { since: live.verdict.status === "prepared" ? undefined : live.startedAt, until: live.verdict.endedAt, overlapped: live.overlapped, ...parts.watch.evidence(live) }
-    : { since: time(record?.startedAt), until: time(record?.completedAt), overlapped: record?.overlapped, written: texts(record?.writtenFiles), failed: texts(record?.failedFiles) };
+    ? { since: live.verdict.status === "prepared" ? undefined : live.startedAt, until: live.verdict.endedAt, ...parts.watch.evidence(live) }
+    : { since: time(record?.startedAt), until: time(record?.completedAt), written: texts(record?.writtenFiles), failed: texts(record?.failedFiles), commandSpans: record?.commandSpans ?? [], othersFiles: texts(record?.othersFiles) };
   if (!record?.resumedAs || record.resumedAs === runId) return first;
-  // A run that a restart broke off: nobody watched it all the time, so nobody can say it was alone.
+  // A run that a restart broke off.
   const rest = testimony(parts, sessionKey, record.resumedAs);
   return {
     since: first.since,
     until: rest.until ?? first.until,
-    overlapped: first.overlapped || rest.overlapped ? true : undefined,
     written: [...first.written, ...rest.written],
     failed: [...first.failed, ...rest.failed],
+    commandSpans: [...first.commandSpans, ...rest.commandSpans],
+    othersFiles: [...new Set([...first.othersFiles, ...rest.othersFiles])],
   };
 }

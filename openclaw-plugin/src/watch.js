@@ -1,10 +1,11 @@
 // Hears how every run of the gateway begins and ends, and which files its tools name. The gateway
 // registers a plugin several times in one process, so what was heard is shared by all registrations.
 
-import { lstatSync } from "node:fs";
-import { resolve } from "node:path";
+import { lstatSync, realpathSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 
-import { placesIn } from "./command.js";
+import { leavesBehind, placesIn } from "./command.js";
+import { Commands } from "./commands.js";
 import { isAnothers, LAG_MS } from "./deeds.js";
 import { ended } from "./judge.js";
 import { normalKey } from "./keys.js";
@@ -20,6 +21,8 @@ const PATCHED = /^\*\*\* (?:Add|Update) File: (.+)$/gm;
 const MOST_NAMES = 512;
 /** Tools that run a command. What it prints is no evidence; a file that it names and that changed meanwhile is. */
 const RUNS_COMMANDS = /^(exec|bash|shell)$/i;
+/** Tools that write the files that they are told to write, and no others. */
+const WRITES_WHAT_IT_NAMES = /^(write|edit|apply_patch)/i;
 const MAX_COMMAND = 64 * 1024;
 const MOST_CALLS = 256;
 
@@ -29,8 +32,9 @@ const MOST_CALLS = 256;
  * @property {string | undefined} sessionKey
  * @property {import("./judge.js").Verdict} verdict
  * @property {number} startedAt
- * @property {boolean} overlapped
+ * @property {number} knownSince
  * @property {Map<string, import("./deeds.js").Deed>} deeds what it wrote last at each place
+ * @property {Map<string, number>} leftBehind places that processes may write to which its commands left running, and since when
  * @property {Set<string>} failed what its tools were to write and did not
  * @property {Map<string, Call>} calls those without a result
  * @property {boolean} whole nothing of it was missed
@@ -45,9 +49,18 @@ const MOST_CALLS = 256;
  * @property {string} [folder] where the command begins
  */
 
+/**
+ * @typedef {object} Testimony
+ * @property {string[]} written what its tools named and wrote
+ * @property {string[]} failed what they named and did not write, or another run wrote over
+ * @property {import("./commands.js").Span[]} commandSpans when a command of it was running, and none of another run
+ * @property {string[]} othersFiles what other runs named and wrote since it is known
+ */
+
 export class Watch {
   /** @type {Map<string, Live>} in the order in which they began */
   #runs = new Map();
+  #commands = new Commands();
 
   /** @param {(sessionKey: string) => string} [workspace] of a session's agent */
   constructor(workspace = () => "/") {
@@ -81,7 +94,11 @@ export class Watch {
 
   /** The gateway loads the plugin anew, and tells nobody what happens meanwhile. */
   interrupted() {
-    for (const live of this.#runs.values()) if (!isTerminal(live.verdict.status)) live.whole = false;
+    for (const live of this.#runs.values()) {
+      if (isTerminal(live.verdict.status)) continue;
+      live.whole = false;
+      if (live.verdict.status === "running") this.#commands.missed(live.runId, Date.now());
+    }
   }
 
   /**
@@ -99,8 +116,8 @@ export class Watch {
   }
 
   /**
-   * A run that is about to be asked for. Files that others write from now on could be taken for its
-   * own; whether it will ever begin is not known, so it casts no doubt on theirs.
+   * A run that is about to be asked for. Files that others put into its folder from now on could be taken
+   * for its own.
    * @param {string} runId
    * @param {string} sessionKey
    */
@@ -108,7 +125,6 @@ export class Watch {
     const before = this.#runs.get(runId);
     if (before && (before.verdict.status !== "prepared" || before.sessionKey === sessionKey)) return;
     const live = { ...begun(runId, sessionKey, Date.now()), verdict: { status: /** @type {const} */ ("prepared"), source: "session_prepare" } };
-    live.overlapped = this.#others(live).some((other) => other.verdict.status === "running");
     this.#runs.set(runId, live);
     this.#forget();
   }
@@ -119,6 +135,7 @@ export class Watch {
    */
   hear(event) {
     const data = object(event.data);
+    this.#commands.reap(event.ts ?? Date.now());
     if (event.stream === "tool") this.#called(event, data);
     if (event.stream !== "lifecycle") return undefined;
     const verdict = ended(data);
@@ -136,6 +153,7 @@ export class Watch {
     // Commands that went on beside it.
     for (const call of live.calls.values()) if (call.folder) this.#ran(live, call);
     live.calls.clear();
+    this.#commands.over(live.runId, event.ts ?? Date.now());
     live.verdict = { ...verdict, startedAt: live.startedAt, endedAt: verdict.endedAt ?? Date.now() };
     this.#forget();
     return live;
@@ -156,24 +174,10 @@ export class Watch {
     }
     const startedAt = typeof data.startedAt === "number" ? data.startedAt : (event.ts ?? Date.now());
     const live = begun(event.runId, sessionKey, startedAt);
-    live.overlapped = before?.verdict.status === "prepared" && before.overlapped;
+    if (before?.verdict.status === "prepared") live.knownSince = Math.min(before.knownSince, startedAt);
     live.whole = data.phase === "start";
-    for (const other of this.#others(live)) {
-      if (other.verdict.status === "running") live.overlapped = true;
-      if (!isTerminal(other.verdict.status)) other.overlapped = true;
-    }
     this.#runs.delete(event.runId);
     this.#runs.set(event.runId, live);
-  }
-
-  /**
-   * Runs whose files could be taken for this one's. Those of one session follow each other; all
-   * others share the gateway's output folders, whatever their agent.
-   * @param {Live} live
-   */
-  #others(live) {
-    const runs = [...this.#runs.values()].filter((other) => other.runId !== live.runId);
-    return runs.filter((other) => live.sessionKey === undefined || live.sessionKey !== other.sessionKey);
   }
 
   /**
@@ -185,8 +189,11 @@ export class Watch {
     const live = this.#runs.get(event.runId);
     const name = text(data.name) ?? "";
     const runs = RUNS_COMMANDS.test(name);
-    if (!live || !(runs || MAKES_FILES.test(name))) return;
+    if (!runs && !MAKES_FILES.test(name)) return;
     const id = text(data.toolCallId) ?? name;
+    // Also of a run whose beginning was missed: what another one writes meanwhile is not surely its own.
+    if (!WRITES_WHAT_IT_NAMES.test(name)) this.#commands.hear(event, id, data);
+    if (!live) return;
     if (data.phase === "start") {
       const args = object(data.args);
       const command = runs ? (text(args.command) ?? text(args.cmd))?.slice(0, MAX_COMMAND) : undefined;
@@ -220,7 +227,9 @@ export class Watch {
    */
   #ran(live, { at, command, folder }) {
     if (!command || !folder) return;
+    const stays = leavesBehind(command);
     for (const place of placesIn(command, folder)) {
+      if (stays && live.leftBehind.size < MOST_NAMES) live.leftBehind.set(place, at);
       const { changed, written } = timesOf(place) ?? {};
       if (changed === undefined || written === undefined || changed < at - LAG_MS) continue;
       const before = live.deeds.get(place);
@@ -234,30 +243,62 @@ export class Watch {
    * What speaks for files being a run's, and what speaks against it: its tools did not write them, or
    * another run was at them later.
    * @param {Live} live
-   * @returns {{ written: string[], failed: string[] }}
+   * @returns {Testimony}
    */
   evidence(live) {
     /** @type {string[]} */
     const written = [];
     const failed = [...live.failed];
-    const others = live.overlapped ? this.#others(live) : [];
+    const others = [...this.#runs.values()].filter((other) => other !== live);
     for (const [place, deed] of live.deeds) {
-      const at = timesOf(place)?.written;
-      const lost = at !== undefined && isAnothers(at, deed, others.flatMap((other) => this.#deedsAt(other, place)));
-      (lost ? failed : written).push(deed.name);
+      (this.#isAnothers(live, others, place) ? failed : written).push(deed.name);
     }
-    return { written, failed };
+    const commandSpans = this.#commands.spans(live.runId, Date.now());
+    return { written, failed, commandSpans, othersFiles: this.#othersFiles(live, others) };
+  }
+
+  /**
+   * @param {Live} live
+   * @param {Live[]} others
+   * @param {string} place
+   */
+  #isAnothers(live, others, place) {
+    const times = timesOf(place);
+    return times !== undefined && isAnothers(times, live.deeds.get(place), others.flatMap((other) => this.#deedsAt(other, place)));
+  }
+
+  /**
+   * Files that other runs named since a run is known, and that are theirs as they are now.
+   * @param {Live} live
+   * @param {Live[]} others
+   * @returns {string[]} absolute paths without links
+   */
+  #othersFiles(live, others) {
+    /** @type {Set<string>} */
+    const places = new Set();
+    for (const other of others) {
+      for (const [place, deed] of other.deeds) if (deed.until >= live.knownSince - LAG_MS) places.add(place);
+      for (const place of other.leftBehind.keys()) places.add(place);
+      for (const call of other.calls.values()) for (const place of this.#placesOf(other, call)) places.add(place);
+    }
+    return [...places].filter((place) => this.#isAnothers(live, others, place)).map(withoutLinks);
   }
 
   /**
    * What a run did at a place, or may be doing now.
    * @param {Live} live
    * @param {string} place
+   * @returns {import("./deeds.js").Theirs[]}
    */
   #deedsAt(live, place) {
     const done = live.deeds.get(place);
+    const stays = live.leftBehind.get(place);
     const open = [...live.calls.values()].filter((call) => this.#placesOf(live, call).includes(place));
-    return [...(done ? [done] : []), ...open.map(({ at, command }) => ({ from: at, until: Infinity, sure: command === undefined }))];
+    return [
+      ...(done ? [done] : []),
+      ...(stays !== undefined ? [{ from: stays, until: Infinity, sure: false, leftBehind: true }] : []),
+      ...open.map(({ at, command }) => ({ from: at, until: Infinity, sure: command === undefined })),
+    ];
   }
 
   /**
@@ -277,7 +318,9 @@ export class Watch {
   #forget() {
     for (const [runId, live] of this.#runs) {
       if (this.#runs.size <= KEPT) return;
-      if (live.verdict.status !== "running") this.#runs.delete(runId);
+      if (live.verdict.status === "running") continue;
+      this.#runs.delete(runId);
+      this.#commands.forget(runId);
     }
   }
 }
@@ -289,7 +332,7 @@ export class Watch {
  * @returns {Live}
  */
 function begun(runId, sessionKey, startedAt) {
-  return { runId, sessionKey, startedAt, verdict: { status: "running", source: "lifecycle", startedAt }, overlapped: false, deeds: new Map(), failed: new Set(), calls: new Map(), whole: true };
+  return { runId, sessionKey, startedAt, verdict: { status: "running", source: "lifecycle", startedAt }, knownSince: startedAt, deeds: new Map(), leftBehind: new Map(), failed: new Set(), calls: new Map(), whole: true };
 }
 
 /**
@@ -321,6 +364,18 @@ function timesOf(path) {
   } catch {
     // A word that is no path, or a folder that may not be read.
     return undefined;
+  }
+}
+
+/**
+ * The place itself, where links lead to its folder.
+ * @param {string} place
+ */
+function withoutLinks(place) {
+  try {
+    return join(realpathSync(dirname(place)), basename(place));
+  } catch {
+    return place;
   }
 }
 

@@ -1,7 +1,7 @@
 // The plugin as a whole, in a gateway that is only memory.
 
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
@@ -164,20 +164,32 @@ test("what was heard goes along with the question for files", async () => {
     await tell("tool", { phase: "start", name: "write", toolCallId: call, args: { path: call } });
     await tell("tool", { phase: "result", name: "write", toolCallId: call, isError });
   }
+  await tell("tool", { phase: "start", name: "exec", toolCallId: "run", args: { command: "make" } });
+  const other = await prepared();
+  const theirs = join(host.home, "main", "theirs.md");
+  const plant = (/** @type {string} */ phase) => host.tell({ runId: other.runId, stream: "tool", sessionKey: other.openclawSessionKey, data: { phase, name: "write", toolCallId: "w", args: { path: theirs } } });
+  await host.tell({ runId: other.runId, stream: "lifecycle", sessionKey: other.openclawSessionKey, data: { phase: "start" } });
+  await plant("start");
+  writeFileSync(theirs, "x");
+  await plant("result");
+  await tell("tool", { phase: "result", name: "exec", toolCallId: "run" });
   await tell("lifecycle", { phase: "end", endedAt: 2000 });
   const { asked } = await host.ask("xworkmate.artifacts.collect-and-snapshot", { openclawSessionKey: openclawSessionKey.toUpperCase(), runId, writtenFiles: ["y.md", join(host.home, "main/reports/failed.md")] });
-  const { sinceUnixMs, untilUnixMs, overlapped, writtenFiles } = asked;
-  assert.deepEqual({ sinceUnixMs, untilUnixMs, overlapped, writtenFiles, key: asked.openclawSessionKey }, { sinceUnixMs: 1000, untilUnixMs: 2000, overlapped: false, writtenFiles: ["y.md", "reports/x.md"], key: openclawSessionKey });
+  const { sinceUnixMs, untilUnixMs, writtenFiles, commandSpans, othersFiles } = asked;
+  assert.deepEqual({ sinceUnixMs, untilUnixMs, writtenFiles, key: asked.openclawSessionKey, othersFiles, spans: commandSpans.length }, { sinceUnixMs: 1000, untilUnixMs: 2000, writtenFiles: ["y.md", "reports/x.md"], key: openclawSessionKey, othersFiles: [theirs], spans: 1 });
+  const { commandSpans: keptSpans, othersFiles: keptFiles } = host.held(openclawSessionKey)["xworkmate.taskRuns"].runs[runId];
+  assert.deepEqual([keptSpans, keptFiles], [commandSpans, othersFiles], "also after a restart");
   const listed = await host.ask(TASK, { appThreadKey, runId });
   assert.equal(listed.asked.sinceUnixMs, undefined, "in a list it would be a filter");
-  const other = await host.ask("xworkmate.artifacts.collect-and-snapshot", { openclawSessionKey, runId, overlapped: true, sinceUnixMs: 5 });
-  assert.deepEqual([other.asked.overlapped, other.asked.sinceUnixMs], [true, 1000], "the caller may know of others, and not of an earlier beginning");
+  const forged = { sinceUnixMs: 5, commandSpans: [{ sinceUnixMs: 1, untilUnixMs: 9e14 }], othersFiles: [] };
+  const again = await host.ask("xworkmate.artifacts.collect-and-snapshot", { openclawSessionKey, runId, ...forged });
+  assert.deepEqual([again.asked.sinceUnixMs, again.asked.commandSpans, again.asked.othersFiles], [1000, commandSpans, othersFiles], "nobody else knows better");
 });
 
 test("who may only read cannot say whose files are whose", async () => {
   const { appThreadKey, openclawSessionKey, runId } = await prepared();
   const tell = (/** @type {string} */ phase) => host.tell({ runId, stream: "lifecycle", sessionKey: openclawSessionKey, data: { phase, startedAt: 1000, endedAt: 2000 } });
-  const forged = { appThreadKey, openclawSessionKey, runId, writtenFiles: ["theirs.md"], overlapped: false, sinceUnixMs: 1, untilUnixMs: 9e14, expectedArtifactDirs: ["reports", "private"] };
+  const forged = { appThreadKey, openclawSessionKey, runId, writtenFiles: ["theirs.md"], sinceUnixMs: 1, untilUnixMs: 9e14, expectedArtifactDirs: ["reports", "private"] };
   const asked = async (/** @type {string} */ method, /** @type {string[]} */ scopes) => {
     const { sinceUnixMs, untilUnixMs, writtenFiles, expectedArtifactDirs } = (await host.ask(method, forged, scopes)).asked;
     return { sinceUnixMs, untilUnixMs, writtenFiles, expectedArtifactDirs };

@@ -1,9 +1,9 @@
 // What is heard of runs while they go on.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { test } from "node:test";
 
 import { Watch } from "../src/watch.js";
@@ -43,26 +43,6 @@ test("a run that is called off before it began has ended", () => {
   watch.expect("a", "agent:main:a");
   assert.equal(watch.run("a")?.verdict.status, "prepared");
   assert.equal(hear(watch, "a", { phase: "end", aborted: true })?.verdict.status, "cancelled");
-});
-
-test("two sessions at once cast doubt on each other, two runs of one session do not", () => {
-  const watch = new Watch();
-  const overlapped = (/** @type {string} */ runId) => watch.run(runId)?.overlapped;
-  hear(watch, "a1", { phase: "start" });
-  hear(watch, "a1", { phase: "end" });
-  hear(watch, "a2", { phase: "start" });
-  assert.deepEqual(["a1", "a2"].map(overlapped), [false, false]);
-  hear(watch, "b1", { phase: "start" });
-  assert.deepEqual(["a1", "a2", "b1"].map(overlapped), [false, true, true]);
-});
-
-test("one that waits is doubted, and casts no doubt", () => {
-  const watch = new Watch();
-  watch.expect("a", "agent:main:a");
-  hear(watch, "b", { phase: "start" });
-  hear(watch, "b", { phase: "end" });
-  hear(watch, "a", { phase: "start" });
-  assert.deepEqual([watch.run("a")?.overlapped, watch.run("b")?.overlapped], [true, false]);
 });
 
 /**
@@ -107,12 +87,12 @@ test("a call that failed, or has no result, is no evidence", () => {
   call(watch, "a", "edit", { path: "theirs.txt" }, { isError: true });
   hear(watch, "a", { phase: "start", name: "write", toolCallId: "open", args: { path: "open.txt" } }, "tool");
   const ended = hear(watch, "a", { phase: "end" });
-  assert.deepEqual(ended && watch.evidence(ended), { written: [], failed: ["theirs.txt"] });
+  assert.deepEqual(ended && watch.evidence(ended), { written: [], failed: ["theirs.txt"], commandSpans: [], othersFiles: [] });
 });
 
 /** A folder that runs share, and a clock that has gone on since. */
 function shared() {
-  const folder = mkdtempSync(join(tmpdir(), "watch-"));
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "watch-")));
   const watch = new Watch(() => folder);
   const file = (/** @type {string} */ name) => join(folder, name);
   const put = (/** @type {string} */ name) => () => writeFileSync(resolve(folder, name), "x");
@@ -126,7 +106,11 @@ function shared() {
   const write = (/** @type {string} */ runId, /** @type {string} */ path, /** @type {() => void} */ work = put(path)) => tool(runId, "write", { path }, work);
   const shell = (/** @type {string} */ runId, /** @type {string} */ command, /** @type {() => void} */ work, details = {}) =>
     tool(runId, "exec", { command }, work, { result: { details: { status: "completed", cwd: folder, ...details } } });
-  return { watch, file, put, begin, write, shell };
+  const others = (/** @type {string} */ runId) => {
+    const live = watch.run(runId);
+    return live ? watch.evidence(live).othersFiles.map((path) => relative(folder, path)).sort() : [];
+  };
+  return { watch, file, put, begin, write, shell, others };
 }
 
 /** Longer than the clock that stamps files is behind. */
@@ -192,6 +176,49 @@ test("of two runs that were at a file at once, a tool's word is more than a comm
   pause();
   put("six.md")();
   assert.deepEqual(whose("six.md"), ["a"], "nobody else names it");
+});
+
+test("a file that another run puts into a run's folder, or writes over there, is that other run's", () => {
+  const { file, put, begin, write, shell, others } = shared();
+  mkdirSync(file("of-a"));
+  begin("a", "b");
+  write("a", "of-a/mine.md");
+  write("a", "of-a/overwritten.md");
+  put("of-a/unnamed.md")();
+  pause();
+  write("b", "of-a/planted.md");
+  shell("b", "echo x > of-a/overwritten.md; cat of-a/unnamed.md", put("of-a/overwritten.md"));
+  shell("b", "touch -d yesterday of-a/older.md", () => {
+    put("of-a/older.md")();
+    utimesSync(file("of-a/older.md"), 1, 1);
+  });
+  symlinkSync(file("of-a"), file("way"));
+  write("b", "way/by-link.md");
+  assert.deepEqual(others("a"), ["of-a/by-link.md", "of-a/older.md", "of-a/overwritten.md", "of-a/planted.md"]);
+  assert.deepEqual(others("b"), ["of-a/mine.md"]);
+  // Other rights make it nobody else's.
+  shell("b", "chmod 600 of-a/mine.md", () => chmodSync(file("of-a/mine.md"), 0o600));
+  assert.deepEqual(others("a").includes("of-a/mine.md"), false);
+  // The run wrote it anew.
+  pause();
+  write("a", "of-a/planted.md");
+  assert.deepEqual(others("a").includes("of-a/planted.md"), false);
+});
+
+test("what a run that is over left running may write where its command says", () => {
+  const { watch, file, put, begin, write, shell, others } = shared();
+  begin("a");
+  shell("a", "(sleep 9; echo late > late.md) & cat seen.md", () => {});
+  shell("a", "cat after.md && echo 2>&1", () => {});
+  hear(watch, "a", { phase: "end" });
+  pause();
+  begin("b");
+  ["late.md", "after.md"].forEach((name) => put(name)());
+  assert.deepEqual(others("b"), ["late.md"]);
+  write("b", "late.md");
+  assert.deepEqual([others("b"), written(watch, "b")], [[], ["late.md"]], "a tool's own word");
+  shell("b", "echo > seen.md", put("seen.md"));
+  assert.deepEqual(written(watch, "b"), ["late.md", file("seen.md")], "who names it has more to say than who may have written it");
 });
 
 test("old runs are forgotten, those under way never", () => {

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256 as Hasher};
-use threadline_artifacts::{ArtifactIdentity, KeyRing, LINK_SECONDS, Workspace};
+use threadline_artifacts::{ArtifactIdentity, ExportOptions, KeyRing, LINK_SECONDS, Workspace};
 use threadline_contract::{Artifact, RunId, SessionKey};
 
 use super::{
@@ -73,6 +73,36 @@ pub(super) fn again(place: &Path, signed: bool) -> anyhow::Result<Taken> {
     })?;
     taken.read = read.into_inner();
     Ok(taken)
+}
+
+/// Everything that a run delivers, with its receipt, gone through as the record of it is written.
+pub(super) fn deliver(place: &Path) -> anyhow::Result<Taken> {
+    let (session, run) = keys()?;
+    let begun = Instant::now();
+    let ws = Workspace::open(place)?;
+    let delivery = ws.deliver(&session, &run)?;
+    for file in delivery.files.iter() {
+        ensure!(file?.size > 0, "a file is empty");
+    }
+    Ok(Taken {
+        seconds: begun.elapsed().as_secs_f64(),
+        peak: peak()?,
+        read: ws.content_bytes_read(),
+    })
+}
+
+/// The first page of a list.
+pub(super) fn page(place: &Path) -> anyhow::Result<Taken> {
+    let (session, run) = keys()?;
+    let begun = Instant::now();
+    let ws = Workspace::open(place)?;
+    let page = ws.export(&session, &run, &ExportOptions::default())?;
+    ensure!(page.remaining > 0, "there are more pages");
+    Ok(Taken {
+        seconds: begun.elapsed().as_secs_f64(),
+        peak: peak()?,
+        read: ws.content_bytes_read(),
+    })
 }
 
 fn sign(ring: &KeyRing, session: &SessionKey, run: &RunId, all: &[Artifact]) -> Vec<String> {

@@ -222,7 +222,7 @@ fn gone(items: &[ArtifactItem], present: &BTreeMap<ArtifactPath, SyncedFile>) ->
 async fn fetch(
     job: &Arc<Job>,
     root: &Root,
-    items: &[ArtifactItem],
+    items: &Arc<Vec<ArtifactItem>>,
     present: &BTreeMap<ArtifactPath, SyncedFile>,
 ) -> Result<(Vec<Fetched>, Vec<Missed>), Fault> {
     let parts = {
@@ -239,25 +239,26 @@ async fn fetch(
         links: Links::new(job.clone()),
         progress: job.progress.clone(),
     });
-    let wanted = items
-        .iter()
-        .filter(|item| !present.contains_key(&item.artifact.path));
-    let all: Vec<_> = wanted
-        .map(|item| {
-            let (fetcher, item) = (fetcher.clone(), item.clone());
-            async move { fetcher.fetch(item).await }
-        })
+    let absent = |item: &ArtifactItem| !present.contains_key(&item.artifact.path);
+    let wanted: Vec<usize> = (0..items.len())
+        .filter(|n| items.get(*n).is_some_and(absent))
         .collect();
-    let done: Vec<Result<Fetched, Missed>> = stream::iter(all)
-        .buffer_unordered(job.downloads.max(1))
-        .collect()
-        .await;
+    // Each begins when its turn comes: a download that waits costs next to nothing.
+    let items = Arc::clone(items);
+    let fetch_one = move |n: usize| {
+        let (fetcher, item) = (fetcher.clone(), items.get(n).cloned());
+        async move { Some(fetcher.fetch(item?).await) }
+    };
+    let mut done = stream::iter(wanted)
+        .map(fetch_one)
+        .buffer_unordered(job.downloads.max(1));
     let mut fetched = Vec::new();
     let mut missed = Vec::new();
-    for one in done {
+    while let Some(one) = done.next().await {
         match one {
-            Ok(file) => fetched.push(file),
-            Err(miss) => missed.push(miss),
+            Some(Ok(file)) => fetched.push(file),
+            Some(Err(miss)) => missed.push(miss),
+            None => {}
         }
     }
     fetched.sort_by(|a, b| a.item.artifact.path.cmp(&b.item.artifact.path));

@@ -3,8 +3,7 @@
 //! One file per run among its notes (see [`notes`](crate::notes)): a listing loads what it needs and
 //! nothing else, retention takes it away with the run, and a damaged one costs one run one reading.
 //!
-//! Records stand in the order of the listing that left them: where nothing changed, each is found at
-//! the very place where the next listing asks for it.
+//! Records are held in the order of device and inode, so that each is found without an index of them.
 //!
 //! A digest is known by device, inode, size and both times of the file it was taken from, and kept
 //! only if those times would show a change made since ([`settled`]). An entry is only as good as its
@@ -13,11 +12,10 @@
 //! reading will then confirm.
 
 use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher as Mixing},
+    hash::Hasher as Mixing,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -43,9 +41,6 @@ pub(crate) struct Known {
     pub content_type: Option<Arc<str>>,
 }
 
-/// Places of records by device and inode: a file has one state at a time.
-type Index = HashMap<(u64, u64), usize, BuildHasherDefault<Mix>>;
-
 /// Inode numbers are spread well enough, and nobody can choose them: a multiplication does.
 #[derive(Default)]
 pub(crate) struct Mix(u64);
@@ -65,14 +60,14 @@ impl Mixing for Mix {
     }
 }
 
-/// The digests of one run's files.
+/// The digests of one run's files, as many as are remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Digests {
+    /// By device and inode: a file has one state at a time.
     known: Vec<(Stamp, Known)>,
-    /// Made when a file is not where the last listing had it.
-    index: OnceLock<Index>,
-    /// With the place that each has in the listing.
-    learned: Mutex<Vec<(usize, Stamp, Known)>>,
+    /// Which of them a listing came upon.
+    there: Vec<AtomicBool>,
+    learned: Mutex<Vec<(Stamp, Known)>>,
 }
 
 impl Digests {
@@ -95,17 +90,27 @@ impl Digests {
                 Vec::new()
             }
         };
+        Self::of(known)
+    }
+
+    fn of(mut known: Vec<(Stamp, Known)>) -> Self {
+        known.par_sort_unstable_by_key(|(stamp, _)| key(stamp));
         Self {
+            there: known.iter().map(|_| AtomicBool::new(false)).collect(),
             known,
             ..Self::default()
         }
     }
 
-    /// What a file that looks like this holds, and that stands at this place of the listing.
-    pub(crate) fn get(&self, place: usize, stamp: &Stamp) -> Option<&Known> {
-        let at = |place: usize| self.known.get(place).filter(|(seen, _)| seen == stamp);
-        let found = at(place).or_else(|| at(*self.index().get(&(stamp.dev, stamp.ino))?))?;
-        Some(&found.1)
+    /// What a file that looks like this holds. It is there, so what is known of it is kept.
+    pub(crate) fn get(&self, stamp: &Stamp) -> Option<&Known> {
+        let at = self
+            .known
+            .binary_search_by_key(&key(stamp), |(s, _)| key(s));
+        let at = at.ok()?;
+        let (_, known) = self.known.get(at).filter(|(seen, _)| seen == stamp)?;
+        self.there.get(at)?.store(true, Ordering::Relaxed);
+        Some(known)
     }
 
     /// What a file that looks like this holds, for who asks once.
@@ -114,53 +119,41 @@ impl Digests {
         Some(&found.1)
     }
 
-    fn index(&self) -> &Index {
-        self.index.get_or_init(|| {
-            let places = self.known.iter().enumerate();
-            places.map(|(n, (s, _))| ((s.dev, s.ino), n)).collect()
-        })
-    }
-
     /// Remembers what was read of a file, if its stamp would have shown a change since the reading
     /// began.
-    pub(crate) fn learn(&self, place: usize, stamp: Stamp, began_ns: i64, known: Known) {
+    pub(crate) fn learn(&self, stamp: Stamp, began_ns: i64, known: Known) {
         if settled(&stamp, began_ns) {
             let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-            learned.push((place, stamp, known));
+            if learned.len() < MOST {
+                learned.push((stamp, known));
+            }
         }
     }
 
-    /// Keeps what is now known about the files that are there, given in the order of the listing. A
-    /// disk that refuses costs the next listing its time, not this one its result.
-    pub(crate) fn keep(
-        mut self,
-        ws: &Workspace,
-        session: &SessionKey,
-        run: &RunId,
-        there: &[Stamp],
-    ) {
+    /// Keeps what is now known about the files that are there. A disk that refuses costs the next listing
+    /// its time, not this one its result.
+    pub(crate) fn keep(mut self, ws: &Workspace, session: &SessionKey, run: &RunId) {
         let learned = std::mem::take(&mut self.learned);
-        let mut learned = learned.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let learned = learned.into_inner().unwrap_or_else(PoisonError::into_inner);
         if learned.is_empty() {
             return;
         }
-        learned.par_sort_unstable_by_key(|(place, ..)| *place);
-        let mut new = learned.iter().peekable();
-        let record = |(place, seen)| match new.next_if(|(at, ..)| *at == place) {
-            // It may have changed between the walk and the reading.
-            Some((_, stamp, known)) => Some((stamp, known)),
-            None => self.get(place, seen).map(|known| (seen, known)),
-        };
-        let kept: Vec<_> = there
+        let there = self.known.iter().zip(&self.there);
+        let there = there.filter(|(_, there)| there.load(Ordering::Relaxed));
+        let kept: Vec<_> = learned
             .iter()
-            .enumerate()
-            .filter_map(record)
+            .chain(there.map(|(record, _)| record))
+            .map(|(stamp, known)| (stamp, known))
             .take(MOST)
             .collect();
         if let Err(error) = save(ws, session, run, &kept) {
             tracing::warn!(run.id = %run, %error, "The digests of run {run} could not be kept ({error})");
         }
     }
+}
+
+fn key(stamp: &Stamp) -> (u64, u64) {
+    (stamp.dev, stamp.ino)
 }
 
 impl Workspace {

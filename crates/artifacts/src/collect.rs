@@ -4,7 +4,6 @@ mod plan;
 
 use threadline_contract::{ArtifactPath, RunId, SessionKey, Sha256};
 
-use self::plan::Plan;
 use crate::{
     Error, Evidence, MAX_FILE_BYTES, Omissions, WorkFolder, Workspace,
     copy::{Copier, Item, Other, Outcome, notes_of},
@@ -19,12 +18,15 @@ use crate::{
 pub struct CollectOptions {
     /// Larger files are named, not copied.
     pub max_file_bytes: u64,
+    /// How many of the copied files the answer names.
+    pub max_named: usize,
 }
 
 impl Default for CollectOptions {
     fn default() -> Self {
         Self {
             max_file_bytes: MAX_FILE_BYTES,
+            max_named: usize::MAX,
         }
     }
 }
@@ -43,7 +45,8 @@ pub struct Copied {
 /// What a collection came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// What was copied now, in the order of paths.
+    /// What was copied now, in the order of paths: the first of them, if there are more than shall be
+    /// named.
     pub copied: Vec<Copied>,
     /// How many files were in the scope already, byte for byte: from an earlier, interrupted
     /// collection, or because the agent wrote them to both places.
@@ -131,32 +134,47 @@ impl Workspace {
         let diff = Diff::new(listing, work.walk())?;
         let mut ignore = Ignore::of(&work.root)?;
         collected.warnings.append(&mut ignore.warnings);
-        let plan = Plan::make(&work, diff, named, &ignore, &mut collected.omitted)?;
-        collected.summary = plan.summary;
-
-        let items: Vec<Item<'_>> = plan
-            .take
-            .into_iter()
-            .map(|path| Item {
+        // What is taken is copied as the plan comes upon it: there may be more than memory should hold.
+        let mut taken = Collected::default();
+        let done = |item: Item<'_>, outcome| {
+            taken.add(item.from, item.to, outcome, options.max_named);
+        };
+        let mut copier = Copier::new(&scope_dir, &notes, options.max_file_bytes, done)?;
+        let mut take = |path: ArtifactPath| {
+            copier.add(Item {
                 source: &work.root,
                 from: path.as_str().to_owned(),
                 to: path,
+                shown: None,
                 other: Other::StaysIfNewer,
             })
-            .collect();
-        let outcomes = Copier::copy_all(&scope_dir, &notes, options.max_file_bytes, &items)?;
-        for (item, outcome) in items.into_iter().zip(outcomes) {
-            collected.add(item.from, item.to, outcome);
-        }
+        };
+        let omitted = &mut collected.omitted;
+        collected.summary = plan::make(&work, diff, named, &ignore, omitted, &mut take)?;
+        copier.finish()?;
+        collected.copied = taken.copied;
+        collected.copied.sort_by(|a, b| a.path.cmp(&b.path));
+        collected.already_present = taken.already_present;
+        collected.omitted.append(taken.omitted);
         collected.omitted.named.sort();
         Ok(collected)
     }
 }
 
 impl Collected {
-    pub(crate) fn add(&mut self, shown: String, path: ArtifactPath, outcome: Outcome) {
+    pub(crate) fn add(
+        &mut self,
+        shown: String,
+        path: ArtifactPath,
+        outcome: Outcome,
+        max_named: usize,
+    ) {
         match outcome {
-            Outcome::Copied { size, sha256 } => self.copied.push(Copied { path, size, sha256 }),
+            Outcome::Copied { size, sha256 } => {
+                if self.copied.len() < max_named {
+                    self.copied.push(Copied { path, size, sha256 });
+                }
+            }
             Outcome::Present => self.already_present += 1,
             Outcome::Omitted(reason) => self.omitted.add(shown, reason),
         }

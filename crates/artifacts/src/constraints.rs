@@ -1,7 +1,7 @@
 //! File types that a caller asks for. They decide the order of a list and what is said about it,
 //! never what belongs to a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_contract::plugin::CountGap;
 
@@ -13,6 +13,10 @@ pub struct Constraints {
     /// How many of a type there must be.
     counts: BTreeMap<String, u64>,
 }
+
+/// How many files there are of each type that is asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Found(BTreeMap<String, u64>);
 
 /// What of it is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,12 +62,31 @@ impl Constraints {
         self.extensions.join(",")
     }
 
+    /// Counts a file that is there.
+    pub(crate) fn count(&self, path: &str, found: &mut Found) {
+        for extension in self.asked(path) {
+            *found.0.entry(extension.clone()).or_default() += 1;
+        }
+    }
+
+    /// Takes a file out of the count: it could not be read.
+    pub(crate) fn discount(&self, path: &str, found: &mut Found) {
+        for extension in self.asked(path) {
+            let count = found.0.entry(extension.clone()).or_default();
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// The types that are asked for and that a file has.
+    fn asked(&self, path: &str) -> impl Iterator<Item = &String> {
+        let all: BTreeSet<&String> = self.extensions.iter().chain(self.counts.keys()).collect();
+        all.into_iter()
+            .filter(move |extension| has(path, extension))
+    }
+
     /// What is missing among these files.
-    pub(crate) fn gaps<'a>(&self, paths: impl Iterator<Item = &'a str> + Clone) -> ConstraintGaps {
-        let count = |extension: &str| {
-            let of_type = paths.clone().filter(|path| has(path, extension));
-            of_type.count() as u64
-        };
+    pub(crate) fn gaps(&self, found: &Found) -> ConstraintGaps {
+        let count = |extension: &String| found.0.get(extension).copied().unwrap_or_default();
         let extensions = self.extensions.iter().filter(|e| count(e) == 0);
         let counts = self.counts.iter().map(|(extension, expected)| {
             let gap = CountGap {
@@ -118,13 +141,18 @@ mod tests {
         ] {
             assert_eq!(constraints.wants(path), want, "{path}");
         }
-        let gaps = constraints.gaps(["a.md", "b.png"].into_iter());
+        let mut found = Found::default();
+        for path in ["a.md", "b.png", "unread.pdf"] {
+            constraints.count(path, &mut found);
+        }
+        constraints.discount("unread.pdf", &mut found);
+        let gaps = constraints.gaps(&found);
         assert_eq!(gaps.extensions, ["pdf", "tar.gz"]);
         let gap = CountGap {
             expected: 2,
             actual: 1,
         };
         assert_eq!(gaps.counts, [("png".to_owned(), gap)].into());
-        assert!(!gaps.satisfied() && Constraints::default().gaps([].into_iter()).satisfied());
+        assert!(!gaps.satisfied() && Constraints::default().gaps(&Found::default()).satisfied());
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Item<'a> {
     pub from: String,
     /// Where it goes in the scope.
     pub to: ArtifactPath,
+    /// The path as it is told, where that is another than `from`.
+    pub shown: Option<String>,
     /// What becomes of another file of the same name in the scope.
     pub other: Other,
 }
@@ -61,11 +63,21 @@ pub(crate) enum Other {
     OurCopy,
 }
 
-/// Puts files into a scope. Only one at a time works on a scope: the caller holds its lock.
-pub(crate) struct Copier<'a> {
+/// Puts files into a scope, a batch at a time, and tells what became of each. Only one at a time works
+/// on a scope: the caller holds its lock.
+///
+/// Storage that fails (a full disk) ends it: the whole collection can be repeated. A source that fails
+/// costs only itself.
+pub(crate) struct Copier<'a, D> {
     scope: &'a Root,
-    staging: Root,
+    notes: &'a Root,
     max_file_bytes: u64,
+    waiting: Vec<Item<'a>>,
+    /// Made with the first file.
+    staging: Option<Root>,
+    /// Whether there were more files than are synced one by one.
+    many: bool,
+    done: D,
 }
 
 /// A file on its way into the scope.
@@ -74,15 +86,14 @@ enum Staging {
     Ready(Staged),
 }
 
-impl<'a> Copier<'a> {
-    /// Copies everything. Storage that fails (a full disk) ends it: the whole collection can be
-    /// repeated. A source that fails costs only itself.
-    pub(crate) fn copy_all(
+impl<'a, D: FnMut(Item<'a>, Outcome)> Copier<'a, D> {
+    /// A copier that tells `done` of every file.
+    pub(crate) fn new(
         scope: &'a Root,
         notes: &'a Root,
         max_file_bytes: u64,
-        items: &[Item<'_>],
-    ) -> Result<Vec<Outcome>, Error> {
+        done: D,
+    ) -> Result<Self, Error> {
         // What a killed copier left is of no use to anybody.
         match notes.remove_dir_all(STAGING) {
             Ok(()) => {}
@@ -90,43 +101,86 @@ impl<'a> Copier<'a> {
             Err(e) if e.reason() == Reason::Symlink => notes.remove_file(STAGING)?,
             Err(e) => return Err(e.into()),
         }
-        if items.is_empty() {
-            return Ok(Vec::new());
-        }
-        let this = Self {
+        Ok(Self {
             scope,
-            staging: notes.create_dir_all(STAGING, Access::Private)?,
+            notes,
             max_file_bytes,
-        };
-        let durability = if items.len() <= FEW {
-            Durability::Now
-        } else {
-            Durability::Later
-        };
-        let mut outcomes = Vec::with_capacity(items.len());
-        for batch in items.chunks(BATCH) {
-            let staged: Vec<Staging> = batch
-                .par_iter()
-                .map(|item| this.stage(item, durability))
-                .collect::<Result<_, Error>>()?;
-            // No name before its bytes: after a power loss a file is there whole or not at all.
-            if durability == Durability::Later {
-                scope.sync()?;
-            }
-            for (item, staging) in batch.iter().zip(staged) {
-                outcomes.push(match staging {
-                    Staging::Done(outcome) => outcome,
-                    Staging::Ready(staged) => this.publish(&item.to, staged)?,
-                });
-            }
-        }
-        if durability == Durability::Later {
-            scope.sync()?;
-        }
-        notes.remove_dir_all(STAGING)?;
-        Ok(outcomes)
+            waiting: Vec::new(),
+            staging: None,
+            many: false,
+            done,
+        })
     }
 
+    /// Copies a file, now or with the next ones.
+    pub(crate) fn add(&mut self, item: Item<'a>) -> Result<(), Error> {
+        self.waiting.push(item);
+        if self.waiting.len() < BATCH {
+            return Ok(());
+        }
+        self.many = true;
+        self.copy_waiting()
+    }
+
+    /// Copies what is left, and tidies up.
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        self.many |= self.waiting.len() > FEW;
+        self.copy_waiting()?;
+        if self.many {
+            self.scope.sync()?;
+        }
+        if self.staging.is_some() {
+            self.notes.remove_dir_all(STAGING)?;
+        }
+        Ok(())
+    }
+
+    fn copy_waiting(&mut self) -> Result<(), Error> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let staging = match self.staging.take() {
+            Some(staging) => staging,
+            None => self.notes.create_dir_all(STAGING, Access::Private)?,
+        };
+        let staging = self.staging.insert(staging);
+        let to = Target {
+            scope: self.scope,
+            staging,
+            max_file_bytes: self.max_file_bytes,
+        };
+        let durability = match self.many {
+            true => Durability::Later,
+            false => Durability::Now,
+        };
+        let batch = std::mem::take(&mut self.waiting);
+        let staged: Vec<Staging> = batch
+            .par_iter()
+            .map(|item| to.stage(item, durability))
+            .collect::<Result<_, Error>>()?;
+        // No name before its bytes: after a power loss a file is there whole or not at all.
+        if self.many {
+            self.scope.sync()?;
+        }
+        for (item, staging) in batch.into_iter().zip(staged) {
+            let outcome = match staging {
+                Staging::Done(outcome) => outcome,
+                Staging::Ready(staged) => to.publish(&item.to, staged)?,
+            };
+            (self.done)(item, outcome);
+        }
+        Ok(())
+    }
+}
+
+/// Where files go.
+struct Target<'a> {
+    scope: &'a Root,
+    staging: &'a Root,
+    max_file_bytes: u64,
+}
+
+impl Target<'_> {
     fn stage(&self, item: &Item<'_>, durability: Durability) -> Result<Staging, Error> {
         for attempt in 0..TRIES {
             if attempt > 0 {

@@ -3,29 +3,33 @@
 use globset::GlobMatcher;
 use threadline_contract::{Artifact, Deliverable, Missing};
 
-use crate::Error;
+use crate::{Error, FileList, file_list::unreadable};
 
 /// The declared deliverables that are not there. Each needs `minCount` files (one, when not said)
 /// whose path matches the glob, of the content type and at least the size that it asks for.
 ///
 /// In a glob `*` stays within one folder, `**` crosses folders.
-pub fn missing(items: &[Artifact], declared: &[Deliverable]) -> Result<Vec<Missing>, Error> {
-    let mut out = Vec::new();
-    for deliverable in declared {
-        let pattern = deliverable.matcher()?;
-        let found = items
-            .iter()
-            .filter(|item| counts(deliverable, &pattern, item))
-            .count();
-        let found = u32::try_from(found).unwrap_or(u32::MAX);
-        if found < deliverable.min_count.unwrap_or(1) {
-            out.push(Missing {
-                deliverable: deliverable.clone(),
-                found,
-            });
+pub fn missing(files: &FileList, declared: &[Deliverable]) -> Result<Vec<Missing>, Error> {
+    if declared.is_empty() {
+        return Ok(Vec::new());
+    }
+    let patterns = Patterns::new(declared)?;
+    let mut found = vec![0_u32; declared.len()];
+    for file in files.iter() {
+        let file = file.map_err(|e| unreadable(&e))?;
+        let declared = declared.iter().zip(&patterns.0).zip(&mut found);
+        for ((deliverable, pattern), found) in declared {
+            *found = found.saturating_add(counts(deliverable, pattern, &file).into());
         }
     }
-    Ok(out)
+    let short = |(deliverable, found): (&Deliverable, u32)| {
+        let missing = Missing {
+            deliverable: deliverable.clone(),
+            found,
+        };
+        (found < deliverable.min_count.unwrap_or(1)).then_some(missing)
+    };
+    Ok(declared.iter().zip(found).filter_map(short).collect())
 }
 
 /// Whether every glob can be understood: asked before a run is admitted.

@@ -113,6 +113,12 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// The list of a run's files, which was just written, cannot be read.
+    #[error("the list of the run's files cannot be read: {why}")]
+    BadList {
+        /// What is wrong with it.
+        why: String,
+    },
     /// A cursor that this export did not give out.
     #[error("the cursor does not belong to this export")]
     BadCursor,
@@ -228,7 +234,7 @@ impl Error {
             Self::Changed { .. } => Code::ArtifactChanged,
             Self::RangeInvalid { .. } | Self::RangeBelowZero => Code::RangeInvalid,
             Self::BadKeys { .. } | Self::BadLedger(_) => Code::StateDamaged,
-            Self::Io { .. } => Code::RuntimeReadFailed,
+            Self::Io { .. } | Self::BadList { .. } => Code::RuntimeReadFailed,
             Self::Files(e) => match e.reason() {
                 Reason::NoSpace => Code::StorageFull,
                 Reason::ReadOnly | Reason::Denied => Code::StorageReadOnly,

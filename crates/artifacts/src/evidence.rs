@@ -40,7 +40,7 @@ impl Named {
         let mut files = BTreeSet::new();
         for text in &evidence.written {
             match place(text, work, scope) {
-                Place::Work(path) => match ArtifactPath::new(&path) {
+                Place::Work(path) => match ArtifactPath::to_deliver(&path) {
                     Ok(_) => {
                         files.insert(path);
                     }

@@ -1,19 +1,28 @@
 //! Listing a scope: what a run delivers, in one fixed order, in pages.
 
+use std::{
+    collections::HashSet,
+    sync::{Mutex, PoisonError},
+};
+
 use rayon::{iter::Either, prelude::*};
 use threadline_contract::{
-    Artifact, ArtifactPath, ArtifactScope, EmptyReason, OmitReason, RunId, SessionKey,
+    Artifact, ArtifactPath, ArtifactScope, EmptyReason, OmitReason, RunId, SessionKey, Twins,
 };
-use threadline_files::{Root, Stamp, tree, walk::Found};
+use threadline_files::{
+    Root, Stamp, tree,
+    walk::{Found, walk},
+};
 
 use crate::{
     ConstraintGaps, Constraints, Error, MAX_DEPTH, MAX_FILE_BYTES, Omissions, Workspace,
     cache::Digests,
+    constraints,
     ignore::Ignore,
     measure,
-    omissions::of_problem,
-    outputs::prepared_ns,
-    page::{self, Candidate},
+    omissions::{Unordered, of_problem},
+    outputs::{OthersFiles, prepared_ns},
+    page::{self, Candidate, First, Paths, Position},
     skip::{NOTES, exports_folder},
     verified::Verified,
 };
@@ -33,6 +42,9 @@ pub struct ExportOptions {
     /// Files that did not change since then (milliseconds since 1970) are left out. Files of a
     /// scope that was prepared later count as changed: they are the run's, whatever the clocks say.
     pub since_ms: Option<i64>,
+    /// Files, as absolute paths, that tool calls of other runs name: those in the scope are not this
+    /// run's.
+    pub others_files: Vec<String>,
     /// Types that are asked for: listed first, and what is missing is said.
     pub constraints: Constraints,
     /// Which rule made the scope's name.
@@ -56,6 +68,7 @@ impl Default for ExportOptions {
             cursor: None,
             max_file_bytes: MAX_FILE_BYTES,
             since_ms: None,
+            others_files: Vec::new(),
             constraints: Constraints::default(),
             style: ScopeStyle::Own,
         }
@@ -106,7 +119,7 @@ impl Workspace {
                 EmptyReason::ScopeMissing
             };
             return Ok(Export {
-                gaps: options.constraints.gaps([].into_iter()),
+                gaps: options.constraints.gaps(&constraints::Found::default()),
                 ..nothing(scope, why)
             });
         };
@@ -115,66 +128,82 @@ impl Workspace {
             Some(since) if own => Some(since.min(prepared_ns(&dir)?)),
             since => since,
         };
-        let (digests, listed) = rayon::join(
-            || match options.style {
-                ScopeStyle::Own => Digests::load(self, session, run),
-                // What the earlier plugin left has no notes of ours, and gets none.
-                ScopeStyle::Peer => Digests::default(),
-            },
-            || candidates(&dir, options.max_file_bytes, since_ns, &options.constraints),
-        );
-        let Listed {
-            all: mut before,
-            omitted: walked,
-            mut warnings,
-        } = listed?;
-        let stamps: Vec<Stamp> = before.iter().map(|c| c.stamp).collect();
         let asked = asked(options);
-        let from = match &options.cursor {
-            None => 0,
-            Some(text) => {
-                let begin = page::after(&before, text, &scope, &asked)?;
-                if !begin.same {
-                    warnings.push(CHANGED.to_owned());
-                }
-                begin.at
+        let behind = match &options.cursor {
+            None => None,
+            Some(text) => Some(Position::read(text, &scope, &asked)?),
+        };
+        let digests = match options.style {
+            ScopeStyle::Own => Digests::load(self, session, run),
+            // What the earlier plugin left has no notes of ours, and gets none.
+            ScopeStyle::Peer => Digests::default(),
+        };
+        let mut rules = Rules::new(&dir, options, since_ns)?;
+        let Looked {
+            first,
+            total,
+            before,
+            before_paths,
+            after,
+            after_bytes,
+            mut found,
+            twins,
+            omitted: walked,
+        } = look(&dir, &rules, behind.as_ref(), &digests);
+        let mut warnings = std::mem::take(&mut rules.ignore.warnings);
+        if behind.is_some_and(|behind| !behind.is_same(before_paths)) {
+            warnings.push(CHANGED.to_owned());
+        }
+        let page = first.ordered();
+        let remaining = after.saturating_sub(page.len() as u64);
+        let page_bytes: u64 = page.iter().map(|c| c.stamp.size).sum();
+        let next_cursor = match page.last().filter(|_| remaining > 0) {
+            None => None,
+            Some(last) => {
+                let mut listed = before_paths;
+                page.iter().for_each(|candidate| listed.add(candidate));
+                Some(page::cursor(last, listed, &scope, &asked)?)
             }
         };
-        let mut page = before.split_off(from);
-        let later = page.split_off(options.max_files.max(1).min(page.len()));
-        let next_cursor = match later.is_empty() {
-            true => None,
-            false => page::cursor(before.iter().chain(&page), &scope, &asked)?,
-        };
-        let mut omitted = if options.cursor.is_none() {
-            walked
-        } else {
-            Omissions::default()
-        };
+        let mut omitted = Omissions::default();
+        if options.cursor.is_none() {
+            omitted = walked.ordered();
+            // Gone through once more only if there are any.
+            let names = walk(&dir, MAX_DEPTH).enter_if(exports_folder);
+            let names = names.filter_map(|found| match found {
+                Found::File { path, stamp } => rules.judge(path, stamp).ok(),
+                _ => None,
+            });
+            warnings.extend(twins.warnings(names.map(|c| c.path.to_string())));
+        }
         let reading = Reading {
             scope: &dir,
             max_file_bytes: options.max_file_bytes,
             verified: &self.verified,
             digests: &digests,
         };
-        let artifacts = reading.all(from, page, &mut omitted);
+        let mut unread: HashSet<ArtifactPath> = page.iter().map(|c| c.path.clone()).collect();
+        let artifacts = reading.all(page, &mut omitted);
         if own {
-            digests.keep(self, session, run, &stamps);
+            digests.keep(self, session, run);
         }
-        let elsewhere = before.iter().chain(&later).map(|c| &c.path);
-        let there = elsewhere.chain(artifacts.iter().map(|a| &a.path));
-        let gaps = options.constraints.gaps(there.map(ArtifactPath::as_str));
-        let empty = artifacts.is_empty() && from == 0 && later.is_empty();
+        for artifact in &artifacts {
+            unread.remove(&artifact.path);
+        }
+        for path in unread {
+            options.constraints.discount(path.as_str(), &mut found);
+        }
+        let empty = artifacts.is_empty() && before == 0 && remaining == 0;
         Ok(Export {
             scope,
             artifacts,
-            total_candidates: stamps.len() as u64,
-            remaining: later.len() as u64,
-            remaining_bytes: later.iter().map(|c| c.stamp.size).sum(),
+            total_candidates: total,
+            remaining,
+            remaining_bytes: after_bytes.saturating_sub(page_bytes),
             next_cursor,
             empty_reason: empty.then(|| why_empty(&omitted)),
             omitted,
-            gaps,
+            gaps: options.constraints.gaps(&found),
             warnings,
         })
     }
@@ -204,7 +233,7 @@ fn nothing(scope: ArtifactScope, why: EmptyReason) -> Export {
     }
 }
 
-fn why_empty(omitted: &Omissions) -> EmptyReason {
+pub(crate) fn why_empty(omitted: &Omissions) -> EmptyReason {
     let mut reasons = omitted.counts.keys();
     match (reasons.next(), reasons.next()) {
         (None, _) => EmptyReason::ScopeEmpty,
@@ -229,68 +258,149 @@ fn asked(options: &ExportOptions) -> String {
     )
 }
 
-/// What a walk of a scope came to.
-pub(crate) struct Listed {
-    /// What can be delivered, in order.
-    pub all: Vec<Candidate>,
-    pub omitted: Omissions,
-    pub warnings: Vec<String>,
+/// What a look through a scope came to. Of what can be delivered, only the page is held.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    /// The page.
+    pub first: First,
+    /// How many files can be delivered.
+    pub total: u64,
+    /// How many of them come before the page, and which.
+    pub before: u64,
+    before_paths: Paths,
+    /// How many come on the page and after it.
+    after: u64,
+    after_bytes: u64,
+    found: constraints::Found,
+    twins: Twins,
+    pub omitted: Unordered,
 }
 
-/// Everything in a scope that can be delivered, and what cannot.
-pub(crate) fn candidates(
-    scope: &Root,
-    max_file_bytes: u64,
+/// Looks through a scope, by all threads at once.
+fn look(scope: &Root, rules: &Rules<'_>, behind: Option<&Position>, digests: &Digests) -> Looked {
+    let options = rules.options;
+    let looked = Mutex::new(Looked {
+        first: First::new(options.max_files.max(1)),
+        total: 0,
+        before: 0,
+        before_paths: Paths::default(),
+        after: 0,
+        after_bytes: 0,
+        found: constraints::Found::default(),
+        twins: Twins::default(),
+        omitted: Unordered::default(),
+    });
+    tree::visit(scope, MAX_DEPTH, exports_folder, |part| {
+        let judged: Vec<_> = part
+            .files
+            .into_iter()
+            .map(|(path, stamp)| {
+                // What is known of files on other pages is kept, because they are there.
+                digests.get(&stamp);
+                rules.judge(path, stamp)
+            })
+            .collect();
+        // A panic elsewhere ends the whole listing.
+        let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
+        for judged in judged {
+            match judged {
+                Ok(candidate) => looked.add(candidate, behind, &options.constraints),
+                Err((path, reason)) => looked.omitted.add(&path, reason),
+            }
+        }
+        for other in part.others {
+            if let Some((path, reason)) = left_out(other) {
+                looked.omitted.add(&path, reason);
+            }
+        }
+    });
+    looked.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Looked {
+    fn add(&mut self, candidate: Candidate, behind: Option<&Position>, asked: &Constraints) {
+        self.total += 1;
+        let path = candidate.path.as_str();
+        asked.count(path, &mut self.found);
+        if behind.is_none() {
+            self.twins.see(path);
+        }
+        if behind.is_some_and(|behind| behind.is_behind(&candidate)) {
+            self.before += 1;
+            self.before_paths.add(&candidate);
+        } else {
+            self.after += 1;
+            self.after_bytes += candidate.stamp.size;
+            self.first.add(candidate);
+        }
+    }
+}
+
+/// What can be delivered of a scope.
+pub(crate) struct Rules<'a> {
+    pub ignore: Ignore,
+    others: HashSet<String>,
+    options: &'a ExportOptions,
     since_ns: Option<i64>,
-    constraints: &Constraints,
-) -> Result<Listed, Error> {
-    let ignore = Ignore::of(scope)?;
-    let tree = tree::list(scope, MAX_DEPTH, exports_folder);
-    let judge = |(path, stamp): (String, Stamp)| {
-        let reason = if ignore.matches(&path) {
+}
+
+impl<'a> Rules<'a> {
+    pub(crate) fn new(
+        scope: &Root,
+        options: &'a ExportOptions,
+        since_ns: Option<i64>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            ignore: Ignore::of(scope)?,
+            others: OthersFiles::new(&options.others_files).beneath(scope),
+            options,
+            since_ns,
+        })
+    }
+
+    /// A file that can be delivered, or why it cannot.
+    pub(crate) fn judge(
+        &self,
+        path: String,
+        stamp: Stamp,
+    ) -> Result<Candidate, (String, OmitReason)> {
+        let reason = if self.others.contains(&path) {
+            Some(OmitReason::AmbiguousOwner)
+        } else if self.ignore.matches(&path) {
             Some(OmitReason::Ignored)
-        } else if stamp.size > max_file_bytes {
+        } else if stamp.size > self.options.max_file_bytes {
             Some(OmitReason::TooLarge)
-        } else if since_ns.is_some_and(|since| stamp.changed_ns() < since) {
+        } else if self
+            .since_ns
+            .is_some_and(|since| stamp.changed_ns() < since)
+        {
             Some(OmitReason::ChangedOutsideRun)
         } else {
             None
         };
         if let Some(reason) = reason {
-            return Either::Right((path, reason));
+            return Err((path, reason));
         }
-        match ArtifactPath::new(path) {
-            Ok(path) => Either::Left(Candidate {
-                wanted: constraints.wants(path.as_str()),
+        match ArtifactPath::to_deliver(path) {
+            Ok(path) => Ok(Candidate {
+                wanted: self.options.constraints.wants(path.as_str()),
                 path,
                 stamp,
             }),
-            Err(bad) => Either::Right((bad.0, OmitReason::UnsafeName)),
-        }
-    };
-    let (mut all, mut left_out): (Vec<Candidate>, Vec<_>) =
-        tree.files.into_par_iter().partition_map(judge);
-    let mut omitted = Omissions::default();
-    left_out.sort_unstable();
-    for (path, reason) in left_out {
-        omitted.add(path, reason);
-    }
-    for other in tree.others {
-        match other {
-            // Our own notes are not something that was left out.
-            Found::NotEntered { path } if path == NOTES => {}
-            Found::NotEntered { path } => omitted.add(path, OmitReason::Skipped),
-            Found::Problem { path, problem } => omitted.add(path, of_problem(problem)),
-            Found::File { .. } => {}
+            Err(bad) => Err((bad.0, OmitReason::UnsafeName)),
         }
     }
-    omitted.named.sort_unstable();
-    all.par_sort_unstable_by(|a, b| a.key().cmp(&b.key()));
-    Ok(Listed {
-        all,
-        omitted,
-        warnings: ignore.warnings,
-    })
+}
+
+/// What a walk found beside files, and why it is left out.
+pub(crate) fn left_out(other: Found) -> Option<(String, OmitReason)> {
+    match other {
+        // Our own notes are not something that was left out.
+        Found::NotEntered { path } if path == NOTES => None,
+        Found::NotEntered { path } => Some((path, OmitReason::Skipped)),
+        Found::Problem { path, problem } => Some((path, of_problem(problem))),
+        Found::File { .. } => None,
+    }
 }
 
 /// How the files of a page are read.
@@ -302,17 +412,12 @@ pub(crate) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads a page's files, several at a time; the first of them stands at `from` in the listing.
-    /// Those that cannot be read are added to what is omitted.
-    pub(crate) fn all(
-        &self,
-        from: usize,
-        page: Vec<Candidate>,
-        omitted: &mut Omissions,
-    ) -> Vec<Artifact> {
-        let read_one = |(n, candidate): (usize, Candidate)| {
+    /// Reads a page's files, several at a time, in order. Those that cannot be read are added to what is
+    /// omitted.
+    pub(crate) fn all(&self, page: Vec<Candidate>, omitted: &mut Omissions) -> Vec<Artifact> {
+        let read_one = |candidate: Candidate| {
             let Candidate { path, stamp, .. } = candidate;
-            match measure::listed(self, &path, from + n, &stamp) {
+            match measure::listed(self, &path, &stamp) {
                 Ok(found) => Either::Left(Artifact {
                     path,
                     size: found.stamp.size,
@@ -323,7 +428,7 @@ impl Reading<'_> {
             }
         };
         let (artifacts, unread): (Vec<Artifact>, Vec<_>) =
-            page.into_par_iter().enumerate().partition_map(read_one);
+            page.into_par_iter().partition_map(read_one);
         for (path, reason) in unread {
             omitted.add(path.as_str(), reason);
         }

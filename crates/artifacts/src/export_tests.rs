@@ -13,9 +13,14 @@ fn a_file_that_changes_hands_after_the_walk_costs_only_itself() {
         fs::write(t.path().join(name), name).unwrap();
     }
     let root = Root::open(t.path()).unwrap();
-    let Listed {
-        all, mut omitted, ..
-    } = candidates(&root, 100, None, &Constraints::default()).unwrap();
+    let options = ExportOptions {
+        max_file_bytes: 100,
+        ..ExportOptions::default()
+    };
+    let (verified, digests) = (Verified::default(), Digests::default());
+    let rules = Rules::new(&root, &options, None).unwrap();
+    let looked = look(&root, &rules, None, &digests);
+    let (all, mut omitted) = (looked.first.ordered(), looked.omitted.ordered());
     assert_eq!((all.len(), omitted.total()), (5, 0));
 
     fs::write(t.path().join("secret"), "secret").unwrap();
@@ -26,14 +31,13 @@ fn a_file_that_changes_hands_after_the_walk_costs_only_itself() {
     fs::create_dir(t.path().join("folder")).unwrap();
     fs::write(t.path().join("large"), vec![0; 101]).unwrap();
 
-    let (verified, digests) = (Verified::default(), Digests::default());
     let reading = Reading {
         scope: &root,
         max_file_bytes: 100,
         verified: &verified,
         digests: &digests,
     };
-    let read = reading.all(0, all, &mut omitted);
+    let read = reading.all(all, &mut omitted);
     assert_eq!(
         read.iter().map(|a| a.path.as_str()).collect::<Vec<_>>(),
         ["stays"]

@@ -10,8 +10,8 @@
 //! 5. [`Workspace::export`] lists the scope: path, size, digest, type; and what was left out, why.
 //! 6. [`KeyRing::sign`] turns an item into a link's reference, [`KeyRing::verify`] back.
 //! 7. [`Workspace::read`] serves the bytes, after checking that they are still the signed ones.
-//! 8. [`Workspace::write_receipt`] notes what the run delivered; [`verify()`] holds a synced folder
-//!    against it, [`Workspace::plan_removal`] and [`Workspace::remove`] make room again.
+//! 8. [`Workspace::deliver`] lists all that the run delivered and notes it in its receipt, however much it
+//!    is; [`verify()`] holds a synced folder against it, [`Workspace::plan_removal`] and [`Workspace::remove`] make room again.
 //!
 //! Everything blocks; callers on an async runtime use its blocking threads.
 //!
@@ -27,11 +27,13 @@ mod constraints;
 pub mod content_type;
 mod copy;
 pub mod deliverables;
+mod delivery;
 mod diff;
 mod dirs;
 mod error;
 mod evidence;
 mod export;
+mod file_list;
 mod ignore;
 mod keys;
 mod listing;
@@ -60,9 +62,11 @@ mod workspace;
 pub use claims::Ledger;
 pub use collect::{Change, ChangeKind, ChangeSummary, CollectOptions, Collected, Copied};
 pub use constraints::{ConstraintGaps, Constraints};
+pub use delivery::Delivery;
 pub use error::Error;
 pub use evidence::Evidence;
 pub use export::{Export, ExportOptions, ScopeStyle};
+pub use file_list::{FileList, Files};
 pub use keys::{Key, KeyRing, LINK_SECONDS};
 pub use listing::Listed;
 pub use omissions::Omissions;

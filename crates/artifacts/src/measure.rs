@@ -45,18 +45,17 @@ impl From<io::Error> for Unmeasured {
     }
 }
 
-/// Measures a file that looked like `seen` when a walk came by, at `place` of its listing. One that is known in exactly that
-/// state is not even opened: whatever could keep it from being delivered (another owner's link, a
+/// Measures a file that looked like `seen` when a walk came by. One that is known in exactly that state
+/// is not even opened: whatever could keep it from being delivered (another owner's link, a
 /// change of rights) would have changed the stamp.
 pub(crate) fn listed(
     reading: &Reading<'_>,
     path: &ArtifactPath,
-    place: usize,
     seen: &Stamp,
 ) -> Result<Measured<Cow<'static, str>>, OmitReason> {
     let digests = reading.digests;
     let by_name = content_type::of_name(path.as_str());
-    if let Some(known) = digests.get(place, seen)
+    if let Some(known) = digests.get(seen)
         && let Some(content_type) = by_name
             .map(Cow::Borrowed)
             .or_else(|| known.content_type.as_deref().map(|t| t.to_owned().into()))
@@ -80,7 +79,7 @@ pub(crate) fn listed(
             None => Some(found.content_type.into()),
         },
     };
-    digests.learn(place, stamp, began_ns, known);
+    digests.learn(stamp, began_ns, known);
     Ok(Measured {
         stamp,
         sha256: found.sha256,

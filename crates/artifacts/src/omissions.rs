@@ -1,8 +1,8 @@
 //! What was seen and not taken.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use threadline_contract::{Artifact, OmitReason, Omitted};
+use threadline_contract::{OmitReason, Omitted, shown_name};
 use threadline_files::{Reason, walk::Problem};
 
 /// How many omissions are named one by one. The rest is counted: a hostile tree must not be able
@@ -31,13 +31,12 @@ impl Omissions {
     /// of its scope. Each name has one fate: one that was delivered was not left out (unless another
     /// file had its name), and one that both looks came upon is told once.
     #[must_use]
-    pub fn with(mut self, scope: Self, delivered: &[Artifact]) -> Self {
-        let delivered: HashSet<&str> = delivered.iter().map(|a| a.path.as_str()).collect();
+    pub fn with(mut self, scope: Self, is_delivered: impl Fn(&str) -> bool) -> Self {
         let told: HashSet<&str> = scope.named.iter().map(|o| o.path.as_str()).collect();
         let counts = &mut self.counts;
         self.named.retain(|omitted| {
             let path = omitted.path.as_str();
-            let taken = omitted.reason != OmitReason::NameTaken && delivered.contains(path);
+            let taken = omitted.reason != OmitReason::NameTaken && is_delivered(path);
             let once_more = taken || told.contains(path);
             if once_more && let Some(count) = counts.get_mut(&omitted.reason) {
                 *count = count.saturating_sub(1);
@@ -45,13 +44,18 @@ impl Omissions {
             !once_more
         });
         self.counts.retain(|_, count| *count > 0);
-        for (reason, count) in scope.counts {
+        self.append(scope);
+        self.order();
+        self
+    }
+
+    /// Adds others.
+    pub(crate) fn append(&mut self, others: Self) {
+        for (reason, count) in others.counts {
             *self.counts.entry(reason).or_default() += count;
         }
         let room = NAMED.saturating_sub(self.named.len());
-        self.named.extend(scope.named.into_iter().take(room));
-        self.order();
-        self
+        self.named.extend(others.named.into_iter().take(room));
     }
 
     /// What somebody may miss comes first, what the run had nothing to do with last.
@@ -66,10 +70,47 @@ impl Omissions {
         *count += 1;
         let enough = reason == OmitReason::ChangedOutsideRun && *count > UNCHANGED_NAMED;
         if self.named.len() < NAMED && !enough {
-            self.named.push(Omitted {
-                path: path.into(),
-                reason,
-            });
+            let path = path.into();
+            let path = shown_name(&path).into_owned();
+            self.named.push(Omitted { path, reason });
+        }
+    }
+}
+
+/// Omissions that come in no order, of which those with the first paths are named.
+#[derive(Debug, Default)]
+pub(crate) struct Unordered {
+    counts: BTreeMap<OmitReason, u64>,
+    named: BTreeSet<(String, OmitReason)>,
+    unchanged: BTreeSet<(String, OmitReason)>,
+}
+
+impl Unordered {
+    pub(crate) fn add(&mut self, path: &str, reason: OmitReason) {
+        *self.counts.entry(reason).or_default() += 1;
+        let (named, most) = match reason {
+            OmitReason::ChangedOutsideRun => (&mut self.unchanged, UNCHANGED_NAMED as usize),
+            _ => (&mut self.named, NAMED),
+        };
+        let full = named.len() >= most;
+        if full && named.last().is_some_and(|last| last.0.as_str() <= path) {
+            return;
+        }
+        named.insert((shown_name(path).into_owned(), reason));
+        if named.len() > most {
+            named.pop_last();
+        }
+    }
+
+    /// All of them, by path.
+    pub(crate) fn ordered(mut self) -> Omissions {
+        self.named.append(&mut self.unchanged);
+        let named = self.named.into_iter().take(NAMED);
+        Omissions {
+            named: named
+                .map(|(path, reason)| Omitted { path, reason })
+                .collect(),
+            counts: self.counts,
         }
     }
 }

@@ -1,5 +1,4 @@
 use pretty_assertions::assert_eq;
-use threadline_contract::{ArtifactPath, Sha256};
 
 use super::*;
 
@@ -13,12 +12,7 @@ fn of(all: &[(&str, OmitReason)]) -> Omissions {
 
 #[test]
 fn each_name_has_one_fate() {
-    let delivered = [".env", "report.md"].map(|path| Artifact {
-        path: ArtifactPath::new(path).unwrap(),
-        size: 1,
-        sha256: Sha256([0; 32]),
-        content_type: "text/plain".into(),
-    });
+    let is_delivered = |path: &str| [".env", "report.md"].contains(&path);
     let mut work = of(&[
         (".env", OmitReason::Skipped),
         ("link", OmitReason::Symlink),
@@ -32,7 +26,7 @@ fn each_name_has_one_fate() {
         ("link", OmitReason::SpecialFile),
         ("pipe", OmitReason::SpecialFile),
     ]);
-    let both = work.with(scope, &delivered);
+    let both = work.with(scope, is_delivered);
     let mut want = of(&[
         ("link", OmitReason::SpecialFile),
         ("node_modules", OmitReason::Skipped),
@@ -42,4 +36,29 @@ fn each_name_has_one_fate() {
     ]);
     *want.counts.get_mut(&OmitReason::Skipped).unwrap() += 5;
     assert_eq!(both, want);
+}
+
+/// As if they had come in order, but for those of which only a few are named.
+#[test]
+fn those_with_the_first_paths_are_named() {
+    let mut unordered = Unordered::default();
+    for n in 0..3_000_u32 {
+        let n = n * 1_999 % 3_000;
+        let reason = match n % 2 {
+            0 => OmitReason::Symlink,
+            _ => OmitReason::ChangedOutsideRun,
+        };
+        unordered.add(&format!("{n:04}"), reason);
+    }
+    let omitted = unordered.ordered();
+    let named = |reason| {
+        let named = omitted.named.iter().filter(move |o| o.reason == reason);
+        named.map(|o| o.path.clone()).collect::<Vec<_>>()
+    };
+    let all = |from: usize, many: usize| -> Vec<String> {
+        (0..many).map(|n| format!("{:04}", from + 2 * n)).collect()
+    };
+    assert_eq!(named(OmitReason::ChangedOutsideRun), all(1, 20));
+    assert_eq!(named(OmitReason::Symlink), all(0, NAMED - 20));
+    assert_eq!(omitted.total(), 3_000);
 }

@@ -2,19 +2,23 @@
 //! output roots, and the workspace's own folders.
 //!
 //! There a file's place says nothing about whose it is. So a file is taken only if it was written
-//! between the run's start and end **and** either the runtime names it or no other session's run
-//! overlapped; and only if no other run has claimed it. What fails this is named, not delivered.
+//! between the run's start and end **and** there is evidence: the runtime names it, or it changed while
+//! a command of this run was running and none of another. That the run was open is none: background
+//! processes and people write there too. And it is taken only if no other run named or claimed it.
+//! What fails this is named, not delivered.
 
 mod before;
+mod others;
 mod places;
 mod plan;
 mod scan;
 
 use std::path::PathBuf;
 
-use threadline_contract::{ArtifactPath, OmitReason, RunId, SessionKey};
+use threadline_contract::{ArtifactPath, OmitReason, RunId, SessionKey, plugin::CommandSpan};
 use threadline_files::{Reason, Root};
 
+pub(crate) use self::others::OthersFiles;
 use self::{before::Before, places::Places, plan::Wanted};
 use crate::{
     Collected, Error, Ledger, MAX_FILE_BYTES, Workspace,
@@ -23,7 +27,7 @@ use crate::{
     copy::{Copier, Item, Other, notes_of},
     dirs::ExpectedDirs,
     skip::NOTES,
-    window::Window,
+    window::{Spans, Window},
 };
 
 /// Where copies from output roots go in a scope.
@@ -66,7 +70,12 @@ pub struct Testimony {
     pub until_ms: Option<i64>,
     /// Files that the runtime names as written: absolute, or relative to the workspace.
     pub written: Vec<String>,
-    /// Whether a run of another session overlapped. What the ledger knows, if not said.
+    /// When a command of this run was running and none of another, if the runtime watches that.
+    pub command_spans: Option<Vec<CommandSpan>>,
+    /// Files that are other runs' by what their tool calls name.
+    pub others_files: Vec<String>,
+    /// If the runtime does not watch commands: whether a run of another session overlapped. What the
+    /// ledger knows, if not said.
     pub overlapped: Option<bool>,
 }
 
@@ -144,7 +153,8 @@ impl Workspace {
         let window = self.window(&scope_dir, outputs.testimony)?;
         let mut gathered = Gathered::default();
 
-        let fallback = fallback_is_on(&scope_dir, &notes)?;
+        let others = OthersFiles::new(&outputs.testimony.others_files);
+        let fallback = fallback_is_on(&scope_dir, &notes, &others)?;
         let places = Places::open(self, scope.as_str(), outputs.roots, &mut gathered.warnings)?;
         let before = Before::read(&scope_dir)?;
         let wanted = plan::wanted(&places, outputs, &window, &before, fallback, &mut gathered)?;
@@ -153,9 +163,20 @@ impl Workspace {
         if outputs.testimony.until_ms.is_some() {
             book.ended(&by, window.until_ns)?;
         }
-        let overlapped = match outputs.testimony.overlapped {
-            Some(told) => told,
-            None => book.overlapped(&by, &window),
+        let unnamed = match (
+            &outputs.testimony.command_spans,
+            outputs.testimony.overlapped,
+        ) {
+            (Some(spans), _) => Unnamed::InSpans(Spans::new(spans)),
+            (None, Some(overlapped)) => Unnamed::All(!overlapped),
+            (None, None) => Unnamed::All(!book.overlapped(&by, &window)),
+        };
+        let evidence = Evidence {
+            by: &by,
+            book: &book,
+            window: &window,
+            unnamed,
+            others: &others,
         };
         let mut claimed = Vec::new();
         if wanted.iter().any(|w| book.may_be_claimed(&w.stamp)) {
@@ -165,7 +186,7 @@ impl Workspace {
             );
         }
         for wanted in wanted {
-            match judge(&wanted, overlapped, &scope_dir, &by, &book)? {
+            match judge(&wanted, &evidence, &scope_dir)? {
                 Ok(ruling) => claimed.push((wanted, ruling)),
                 Err(reason) => gathered.collected.omitted.add(wanted.shown, reason),
             }
@@ -193,25 +214,25 @@ impl Workspace {
         if fallback && !claimed.is_empty() {
             mark_fallback(&notes)?;
         }
-        let (shown, items): (Vec<String>, Vec<Item<'_>>) = claimed
-            .into_iter()
-            .map(|(wanted, ruling)| {
-                let item = Item {
-                    source: wanted.source,
-                    from: wanted.from,
-                    to: wanted.to,
-                    other: match ruling {
-                        Ruling::OurCopy => Other::OurCopy,
-                        Ruling::Free | Ruling::NameTaken => Other::Stays,
-                    },
-                };
-                (wanted.shown, item)
-            })
-            .unzip();
-        let outcomes = Copier::copy_all(&scope_dir, &notes, MAX_FILE_BYTES, &items)?;
-        for ((shown, item), outcome) in shown.into_iter().zip(items).zip(outcomes) {
-            gathered.collected.add(shown, item.to, outcome);
+        let collected = &mut gathered.collected;
+        let done = |item: Item<'_>, outcome| {
+            let shown = item.shown.unwrap_or(item.from);
+            collected.add(shown, item.to, outcome, usize::MAX);
+        };
+        let mut copier = Copier::new(&scope_dir, &notes, MAX_FILE_BYTES, done)?;
+        for (wanted, ruling) in claimed {
+            copier.add(Item {
+                source: wanted.source,
+                from: wanted.from,
+                to: wanted.to,
+                shown: Some(wanted.shown),
+                other: match ruling {
+                    Ruling::OurCopy => Other::OurCopy,
+                    Ruling::Free | Ruling::NameTaken => Other::Stays,
+                },
+            })?;
         }
+        copier.finish()?;
         gathered.collected.omitted.order();
         gathered
             .collected
@@ -261,24 +282,53 @@ enum Ruling {
     NameTaken,
 }
 
+/// Which files that nothing names are the run's.
+enum Unnamed {
+    /// Those that changed in these spans.
+    InSpans(Spans),
+    /// All of them, or none.
+    All(bool),
+}
+
+/// What is known about whose files are whose.
+struct Evidence<'a> {
+    by: &'a Claimant,
+    book: &'a Book,
+    window: &'a Window,
+    unnamed: Unnamed,
+    others: &'a OthersFiles,
+}
+
+impl Evidence<'_> {
+    /// Whether something speaks for a file being the run's, and nothing against it.
+    fn speaks_for(&self, wanted: &Wanted<'_>) -> bool {
+        // Another user's file in a folder that all users share is not ours to deliver.
+        let stat = wanted.source.stat(&wanted.from);
+        let foreign = stat.is_ok_and(|stat| stat.uid != threadline_files::user());
+        let claimed = self.book.is_anothers(self.by, &wanted.stamp)
+            || self.book.may_be_claimed(&wanted.stamp);
+        let evident = wanted.named
+            || match &self.unnamed {
+                Unnamed::InSpans(spans) => spans.hold(self.window.changed_ns(&wanted.stamp)),
+                Unnamed::All(all) => *all,
+            };
+        evident && !foreign && !claimed && !self.others.hold(wanted.source, &wanted.from)
+    }
+}
+
 /// Whether a file is the run's, and what is in its way.
 fn judge(
     wanted: &Wanted<'_>,
-    overlapped: bool,
+    evidence: &Evidence<'_>,
     scope_dir: &Root,
-    by: &Claimant,
-    book: &Book,
 ) -> Result<Result<Ruling, OmitReason>, Error> {
-    // Another user's file in a folder that all users share is not ours to deliver.
-    let stat = wanted.source.stat(&wanted.from);
-    let foreign = stat.is_ok_and(|stat| stat.uid != threadline_files::user());
-    let anothers = book.is_anothers(by, &wanted.stamp) || book.may_be_claimed(&wanted.stamp);
-    if foreign || anothers || (overlapped && !wanted.named) {
+    if !evidence.speaks_for(wanted) {
         return Ok(Err(OmitReason::AmbiguousOwner));
     }
-    Ok(Ok(if book.copied(by, wanted.to.as_str()) {
+    let to = &wanted.to;
+    Ok(Ok(if evidence.book.copied(evidence.by, to.as_str()) {
         Ruling::OurCopy
-    } else if is_there(scope_dir, &wanted.to)? {
+    } else if is_there(scope_dir, to)? {
         Ruling::NameTaken
     } else {
         Ruling::Free
@@ -297,13 +347,13 @@ fn is_there(scope_dir: &Root, path: &ArtifactPath) -> Result<bool, Error> {
 }
 
 /// The workspace's folders count only when the run left nothing in its scope.
-fn fallback_is_on(scope_dir: &Root, notes: &Root) -> Result<bool, Error> {
+fn fallback_is_on(scope_dir: &Root, notes: &Root, others: &OthersFiles) -> Result<bool, Error> {
     match notes.stat(FALLBACK) {
         Ok(_) => return Ok(true),
         Err(e) if e.reason() == Reason::NotFound => {}
         Err(e) => return Err(e.into()),
     }
-    Ok(scan::has_no_files(scope_dir))
+    Ok(scan::has_no_files(scope_dir, others))
 }
 
 fn mark_fallback(notes: &Root) -> Result<(), Error> {

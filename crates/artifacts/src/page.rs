@@ -1,7 +1,8 @@
 //! The order of a list, and cursors that go on in it.
 
 use std::{
-    cmp::Reverse,
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
@@ -36,7 +37,7 @@ impl Candidate {
 }
 
 /// Where a page ended. Names what it is a page of, so that it cannot be used on another list.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Cursor {
     scope: String,
     /// What was asked for, which decides order and content of the list.
@@ -48,70 +49,128 @@ struct Cursor {
     listed: u64,
 }
 
-/// Where a page begins.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Begin {
-    /// How many candidates come before it.
-    pub at: usize,
-    /// Whether those are the ones that were listed before. If not, some came there behind the caller's
-    /// back, or went.
-    pub same: bool,
+/// Where the page before ended.
+#[derive(Debug)]
+pub(crate) struct Position(Cursor);
+
+impl Position {
+    /// Reads a cursor. One that is of another list is refused.
+    pub(crate) fn read(text: &str, scope: &ArtifactScope, asked: &str) -> Result<Self, Error> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Error::BadCursor)?;
+        let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| Error::BadCursor)?;
+        match cursor.scope == scope.as_str() && cursor.asked == asked {
+            true => Ok(Self(cursor)),
+            false => Err(Error::BadCursor),
+        }
+    }
+
+    /// Whether a candidate comes before the next page. Also right when files came or went since the
+    /// cursor was given out.
+    pub(crate) fn is_behind(&self, candidate: &Candidate) -> bool {
+        let cursor = &self.0;
+        let end = (
+            Reverse(cursor.wanted),
+            Reverse(cursor.mtime),
+            cursor.path.as_str(),
+        );
+        candidate.key() <= end
+    }
+
+    /// Whether what comes before the next page is what was listed. If not, some came there behind the
+    /// caller's back, or went.
+    pub(crate) fn is_same(&self, before: Paths) -> bool {
+        before.0 == self.0.listed
+    }
 }
 
-/// The cursor behind the last of these candidates, which are all that come before the next page.
-/// `None` if there are none.
-pub(crate) fn cursor<'a>(
-    all: impl Iterator<Item = &'a Candidate> + Clone,
+/// Tells one set of paths from another, by accident and not by malice: whoever can write files needs
+/// no tricks to have some left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Paths(u64);
+
+impl Paths {
+    /// Adds one, in any order.
+    pub(crate) fn add(&mut self, candidate: &Candidate) {
+        let mut hasher = DefaultHasher::new();
+        candidate.path.hash(&mut hasher);
+        self.0 = self.0.wrapping_add(hasher.finish());
+    }
+}
+
+/// The cursor behind a candidate, which is the last of all these paths.
+pub(crate) fn cursor(
+    last: &Candidate,
+    listed: Paths,
     scope: &ArtifactScope,
     asked: &str,
-) -> Result<Option<String>, Error> {
-    let Some(last) = all.clone().last() else {
-        return Ok(None);
-    };
+) -> Result<String, Error> {
     let cursor = Cursor {
         scope: scope.to_string(),
         asked: asked.to_owned(),
         wanted: last.wanted,
         mtime: last.stamp.mtime_ns,
         path: last.path.as_str().to_owned(),
-        listed: digest(all),
+        listed: listed.0,
     };
     let text = serde_json::to_vec(&cursor).map_err(|_| Error::BadCursor)?;
-    Ok(Some(URL_SAFE_NO_PAD.encode(text)))
+    Ok(URL_SAFE_NO_PAD.encode(text))
 }
 
-/// Tells one list of paths from another, by accident and not by malice: whoever can write files needs
-/// no tricks to have some left out.
-fn digest<'a>(all: impl Iterator<Item = &'a Candidate>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    all.for_each(|candidate| candidate.path.hash(&mut hasher));
-    hasher.finish()
+/// The candidates that come first, so many of them at most; none is held that comes later.
+#[derive(Debug)]
+pub(crate) struct First {
+    most: usize,
+    found: BinaryHeap<ByKey>,
 }
 
-/// The first candidate behind a cursor. Also right when files came or went since it was given out.
-pub(crate) fn after(
-    all: &[Candidate],
-    text: &str,
-    scope: &ArtifactScope,
-    asked: &str,
-) -> Result<Begin, Error> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Error::BadCursor)?;
-    let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| Error::BadCursor)?;
-    if cursor.scope != scope.as_str() || cursor.asked != asked {
-        return Err(Error::BadCursor);
+impl First {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most,
+            found: BinaryHeap::new(),
+        }
     }
-    let end = (
-        Reverse(cursor.wanted),
-        Reverse(cursor.mtime),
-        cursor.path.as_str(),
-    );
-    let at = all.partition_point(|candidate| candidate.key() <= end);
-    let before = all.get(..at).unwrap_or_default();
-    Ok(Begin {
-        at,
-        same: digest(before.iter()) == cursor.listed,
-    })
+
+    pub(crate) fn add(&mut self, candidate: Candidate) {
+        let last = self.found.peek().filter(|_| self.found.len() == self.most);
+        if last.is_some_and(|last| last.0.key() <= candidate.key()) {
+            return;
+        }
+        self.found.push(ByKey(candidate));
+        if self.found.len() > self.most {
+            self.found.pop();
+        }
+    }
+
+    /// In order.
+    pub(crate) fn ordered(self) -> Vec<Candidate> {
+        let sorted = self.found.into_sorted_vec();
+        sorted
+            .into_iter()
+            .map(|ByKey(candidate)| candidate)
+            .collect()
+    }
 }
+
+#[derive(Debug)]
+struct ByKey(Candidate);
+
+impl Ord for ByKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key().cmp(&other.0.key())
+    }
+}
+impl PartialOrd for ByKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for ByKey {}
 
 #[cfg(test)]
 #[path = "page_tests.rs"]

@@ -100,9 +100,9 @@ fn a_forged_digest_never_proves_other_bytes() {
         sha256: w.identity.sha256,
         content_type: None,
     };
-    digests.learn(0, stamp, now_ns(), known);
+    digests.learn(stamp, now_ns(), known);
     let (session, run) = (&w.identity.session, &w.identity.run);
-    digests.keep(&w.ws, session, run, &[stamp]);
+    digests.keep(&w.ws, session, run);
     let (promised, proof) = w.pass();
     assert!(matches!(proof.finish(), Err(Error::Changed { .. })));
     assert!(promised.proven().is_none());

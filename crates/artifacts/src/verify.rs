@@ -1,10 +1,12 @@
 //! Holding a folder against the receipts in it, without a server.
 //!
 //! A synced folder is shared by all runs of a thread. What a run delivered lies in the open until a
-//! later run delivers; then it moves to `.xworkmate/runs/<run>/files`, unless the later run brought
-//! the very same bytes, or the user had changed it. So a run's file is looked for in its own archive
-//! first. Of the runs that have no archived copy of a path, those whose bytes lie in the open are
-//! intact, and for the others the file is missing; if nobody's bytes lie there, it differs for all.
+//! later run delivers; then it moves to `.xworkmate/runs/<run>/files`, unless the user had changed it.
+//! A file that several runs in a row delivered with the very same bytes lies there once, in the archive
+//! of the last of them. So a run's file is looked for in its own archive first. Of the runs that have no
+//! archived copy of a path, those whose bytes lie in the open, or under the same path in another run's
+//! archive, are intact. For the others the file is missing if another run's lies in the open; if nobody's
+//! does, it differs.
 
 mod check;
 mod find;
@@ -22,7 +24,7 @@ use crate::Error;
 pub struct VerifyOptions {
     /// Receipts to go by, instead of those in the folder. All files are then expected in the open.
     pub receipts: Vec<PathBuf>,
-    /// Only what this run delivered. Nothing is extra then: other runs' files are not looked at.
+    /// Only what this run delivered. Nothing is extra then.
     pub run: Option<RunId>,
     /// What somebody else's record says of receipts. A folder can only speak for itself: whoever can
     /// write to it can write a receipt that fits.

@@ -1,5 +1,6 @@
 //! When a run was, and whether a file was written then.
 
+use threadline_contract::plugin::CommandSpan;
 use threadline_files::Stamp;
 
 /// Kernels stamp files with a clock that lags a little (one tick, at most 10 ms), so a file that is
@@ -24,11 +25,63 @@ impl Window {
             |time: i64| time >= self.since_ns.saturating_sub(LAG_NS) && time <= self.until_ns;
         within(stamp.ctime_ns) || (stamp.ctime_ns > self.until_ns && within(stamp.mtime_ns))
     }
+
+    /// When a file of the run was last written: by the time that put it into the run.
+    pub(crate) fn changed_ns(&self, stamp: &Stamp) -> i64 {
+        match stamp.ctime_ns > self.until_ns {
+            true => stamp.mtime_ns,
+            false => stamp.ctime_ns,
+        }
+    }
+}
+
+/// Times in which only commands of one run were running, in order. Whoever told them took into account
+/// that files' times lag.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spans(Vec<Window>);
+
+impl Spans {
+    pub(crate) fn new(told: &[CommandSpan]) -> Self {
+        let ns = |ms: i64| ms.saturating_mul(1_000_000);
+        let mut spans: Vec<Window> = told
+            .iter()
+            .map(|span| Window {
+                since_ns: ns(span.since_unix_ms),
+                // A whole millisecond: the teller's clock counts no finer.
+                until_ns: ns(span.until_unix_ms.saturating_add(1)).saturating_sub(1),
+            })
+            .collect();
+        spans.sort_unstable_by_key(|span| span.since_ns);
+        Self(spans)
+    }
+
+    /// Whether a time lies in one of them.
+    pub(crate) fn hold(&self, time_ns: i64) -> bool {
+        let begun = self.0.partition_point(|span| span.since_ns <= time_ns);
+        let begun = self.0.get(..begun).unwrap_or_default();
+        // They do not overlap, so the last that began is the one.
+        begun.last().is_some_and(|span| time_ns <= span.until_ns)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_lies_in_a_span_or_between_two() {
+        let span = |since_unix_ms, until_unix_ms| CommandSpan {
+            since_unix_ms,
+            until_unix_ms,
+        };
+        let spans = Spans::new(&[span(30, 40), span(10, 20)]);
+        let held: Vec<i64> = [9, 10, 15, 20, 21, 29, 30, 40, 41]
+            .into_iter()
+            .filter(|ms| spans.hold(ms * 1_000_000))
+            .collect();
+        assert_eq!(held, [10, 15, 20, 30, 40]);
+        assert!(!Spans::default().hold(10_000_000));
+    }
 
     #[test]
     fn a_file_is_of_the_run_that_wrote_it() {

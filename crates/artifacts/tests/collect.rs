@@ -240,7 +240,10 @@ fn hostile_files_are_named_and_cost_only_themselves() {
     put(&work, "back\\slash", "x");
     put(&work, &format!("{}too-deep", "d/".repeat(257)), "x");
     put(&work, "large", vec![0; 65]);
-    let options = CollectOptions { max_file_bytes: 64 };
+    let options = CollectOptions {
+        max_file_bytes: 64,
+        ..CollectOptions::default()
+    };
     let evidence = Evidence {
         written: vec!["leak".into(), "leakdir/secret".into()],
         ..Evidence::default()

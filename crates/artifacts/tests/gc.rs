@@ -46,7 +46,7 @@ fn delivered(w: &World, id: &str, bytes: usize) -> RunId {
     put(&w.scope_of(&run), "out/a.txt", vec![b'a'; bytes]);
     put(&w.scope_of(&run), "node_modules/x/y.js", "skipped");
     let export = w.ws.manifest(&w.session, &run).unwrap();
-    w.ws.write_receipt(&w.session, &run, export.artifacts)
+    w.ws.write_receipt(&w.session, &run, &export.artifacts.into())
         .unwrap();
     run
 }
@@ -333,7 +333,7 @@ fn a_kill_at_any_moment_leaves_something_that_can_be_finished() {
             put(&w.scope_of(&gone), &format!("{}/{n}", n % 7), "x");
         }
         let export = w.ws.manifest(&w.session, &gone).unwrap();
-        w.ws.write_receipt(&w.session, &gone, export.artifacts)
+        w.ws.write_receipt(&w.session, &gone, &export.artifacts.into())
             .unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["child_removes", "--exact", "--nocapture"])

@@ -349,7 +349,7 @@ fn when_runs_overlap_only_named_files_are_taken() {
     assert_eq!(omitted(&result), [("media/whose.png", "ambiguous_owner")]);
     assert_eq!(
         texts(&result["warnings"]),
-        ["`media/whose.png` was not taken: nothing tells whether this run or another one made it."]
+        ["`media/whose.png` was not taken: nothing shows that this run made it."]
     );
     // Somebody who sees the whole gateway may know better, in either direction.
     let result = host.collect(turn(json!({"overlapped": false}))).unwrap();

@@ -136,6 +136,127 @@ fn p61a_when_runs_overlap_nothing_unnamed_is_delivered() {
     assert_eq!(tree(&host.scope()), []);
 }
 
+/// Background processes and people write there too: that the run was open is no evidence.
+#[test]
+fn an_unnamed_file_is_the_runs_if_it_changed_while_only_its_commands_ran() {
+    let host = Host::prepared();
+    put(&host.ws(), "reports/by-a-person.md", "x");
+    let since = moment();
+    put(&host.ws(), "reports/by-a-script.md", "x");
+    put(&host.media(), "by-a-script.png", "x");
+    let until = moment();
+    put(&host.ws(), "reports/by-a-background-process.md", "x");
+    put(&host.ws(), "reports/named.md", "x");
+    put(&host.media(), "by-nobody.png", "x");
+    let proof = json!({
+        "writtenFiles": ["reports/named.md"],
+        "commandSpans": [{"sinceUnixMs": since, "untilUnixMs": until}],
+        // What the host watches counts, not that no other run was open.
+        "overlapped": false,
+    });
+    for _ in 0..2 {
+        let collected = host.collect(turn(proof.clone())).unwrap();
+        assert_eq!(
+            omitted(&collected),
+            [("media/by-nobody.png", "ambiguous_owner")]
+        );
+        let result = host.export(expected(proof.clone())).unwrap();
+        assert_eq!(
+            (paths(&result), omitted(&result)),
+            (
+                vec![
+                    "artifacts/media/by-a-script.png",
+                    "reports/by-a-script.md",
+                    "reports/named.md"
+                ],
+                vec![
+                    ("reports/by-a-background-process.md", "ambiguous_owner"),
+                    ("reports/by-a-person.md", "ambiguous_owner"),
+                ]
+            )
+        );
+    }
+}
+
+#[test]
+fn a_run_without_commands_is_given_nothing_that_nobody_names() {
+    let host = written();
+    let proof = json!({"commandSpans": []});
+    let result = host.export(expected(proof.clone())).unwrap();
+    assert_eq!(
+        (paths(&result), omitted(&result)),
+        (
+            vec![],
+            vec![
+                ("assets/images/cover.png", "ambiguous_owner"),
+                ("reports/final.md", "ambiguous_owner"),
+                ("reports/old.md", "changed_outside_run"),
+            ]
+        )
+    );
+    assert_eq!(result["emptyReason"], "all_omitted");
+    assert_eq!(
+        texts(&result["warnings"]),
+        ["assets/images/cover.png", "reports/final.md"]
+            .map(|path| format!("`{path}` was not taken: nothing shows that this run made it."))
+    );
+    put(&host.tmp(), "left.txt", "by somebody");
+    let collected = host.collect(turn(proof)).unwrap();
+    assert_eq!(
+        (&collected["copiedFiles"], omitted(&collected)),
+        (
+            &json!([]),
+            vec![("tmp-openclaw/left.txt", "ambiguous_owner")]
+        )
+    );
+}
+
+/// A file that a tool call of another run names is that run's, wherever it lies and whoever names it too.
+#[test]
+fn another_runs_file_is_never_this_runs() {
+    let host = written();
+    put(&host.scope(), "planted.md", "by another run");
+    put(&host.scope(), "over/written.md", "by another run");
+    let proof = json!({
+        "writtenFiles": ["reports/final.md", "assets/images/cover.png"],
+        "commandSpans": [{"sinceUnixMs": 1, "untilUnixMs": i64::MAX}],
+        "othersFiles": [
+            host.scope().join("planted.md"),
+            host.scope().join("over/written.md"),
+            host.ws().join("reports/final.md"),
+            host.media().join(" spaced .png"),
+        ],
+    });
+    put(&host.media(), " spaced .png", "by another run");
+    let collected = host.collect(turn(proof.clone())).unwrap();
+    assert_eq!(
+        omitted(&collected),
+        [
+            ("media/ spaced .png", "ambiguous_owner"),
+            ("reports/final.md", "ambiguous_owner"),
+        ]
+    );
+    // Nothing in the scope is the run's own, so what it left elsewhere comes.
+    let mut want = vec![
+        ("over/written.md", "ambiguous_owner"),
+        ("planted.md", "ambiguous_owner"),
+        ("reports/final.md", "ambiguous_owner"),
+        ("reports/old.md", "changed_outside_run"),
+    ];
+    let result = host.export(expected(proof.clone())).unwrap();
+    assert_eq!(
+        (paths(&result), omitted(&result)),
+        (vec!["assets/images/cover.png"], want.clone())
+    );
+    want.truncate(2);
+    let listed = host.list(turn(proof)).unwrap();
+    assert_eq!(
+        (paths(&listed), omitted(&listed)),
+        (vec!["assets/images/cover.png"], want)
+    );
+    assert_eq!(listed["manifest"]["totalCandidates"], 1);
+}
+
 #[test]
 fn p62_a_scope_with_files_is_not_filled_up() {
     let host = written();

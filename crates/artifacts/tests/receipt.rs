@@ -97,17 +97,18 @@ fn a_run_has_one_receipt_and_it_says_everything() {
     let export = w.ws.manifest(&w.session, &w.run).unwrap();
     assert_eq!(w.ws.receipt(&w.session, &w.run).unwrap(), None);
     let written =
-        w.ws.write_receipt(&w.session, &w.run, export.artifacts.clone())
+        w.ws.write_receipt(&w.session, &w.run, &export.artifacts.clone().into())
             .unwrap();
+    let read = w.ws.receipt(&w.session, &w.run).unwrap().unwrap();
     assert_eq!(
-        w.ws.receipt(&w.session, &w.run).unwrap().as_ref(),
-        Some(&written)
+        (read.digest(), read.files().len()),
+        (written, export.artifacts.len())
     );
     let place = w
         .root()
         .join("tasks/agent-main-draft-1/.xworkmate/runs/turn-1/receipt.json");
     let bytes = fs::read(&place).unwrap();
-    assert_eq!(Receipt::from_bytes(&bytes).unwrap(), written);
+    assert_eq!(Receipt::from_bytes(&bytes).unwrap(), read);
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(
         bytes,
@@ -116,11 +117,14 @@ fn a_run_has_one_receipt_and_it_says_everything() {
     );
     // The same again writes nothing; another is written whole.
     let changed = fs::metadata(&place).unwrap().modified().unwrap();
-    w.ws.write_receipt(&w.session, &w.run, export.artifacts)
+    w.ws.write_receipt(&w.session, &w.run, &export.artifacts.into())
         .unwrap();
     assert_eq!(fs::metadata(&place).unwrap().modified().unwrap(), changed);
-    let empty = w.ws.write_receipt(&w.session, &w.run, vec![]).unwrap();
-    assert_eq!(w.ws.receipt(&w.session, &w.run).unwrap(), Some(empty));
+    let empty =
+        w.ws.write_receipt(&w.session, &w.run, &vec![].into())
+            .unwrap();
+    let read = w.ws.receipt(&w.session, &w.run).unwrap();
+    assert_eq!(read.map(|receipt| receipt.digest()), Some(empty));
     // Neither is a file of the run.
     assert_eq!(w.export().artifacts.len(), 2);
     // One that was put there for another run is not this run's.
@@ -309,6 +313,55 @@ fn a_folder_that_several_runs_were_synced_into_is_told_apart() {
                 differs("first", "fIrst")
             ),
             finding(".xworkmate/runs/r9/files/no-receipt.txt", None, EXTRA),
+        ]
+    );
+}
+
+/// A retry delivers the same bytes again; they lie in the folder once.
+#[test]
+fn what_several_runs_delivered_alike_is_there_for_each_of_them() {
+    let synced = Synced::new();
+    let alike = [("a.txt", "same"), ("b/c.txt", "also")];
+    for run in ["one", "two"] {
+        synced.receipt(run, &alike);
+    }
+    for (path, content) in alike {
+        synced.archived("two", path, content);
+    }
+    synced.receipt("three", &[("a.txt", "other"), ("b/c.txt", "bytes")]);
+    synced.open("a.txt", "other");
+    synced.open("b/c.txt", "bytes");
+    let intact = |report: &Report| -> Vec<(String, u64)> {
+        let receipts = report.receipts.iter();
+        receipts.map(|r| (r.run_id.to_string(), r.intact)).collect()
+    };
+    let report = synced.verify();
+    assert_eq!(report.findings, []);
+    assert_eq!(
+        intact(&report),
+        [("one".into(), 2), ("three".into(), 2), ("two".into(), 2)]
+    );
+    assert_eq!(report.bytes_read, 18, "each file once");
+    let of_one = VerifyOptions {
+        run: Some(run("one")),
+        ..VerifyOptions::default()
+    };
+    let report = verify(synced.temp.path(), &of_one, &|_| {}).unwrap();
+    assert_eq!(
+        (intact(&report), report.findings),
+        (vec![("one".into(), 2)], vec![])
+    );
+    // Other bytes under the same path are not the run's.
+    synced.archived("two", "a.txt", "SAME");
+    assert_eq!(
+        synced.findings(),
+        [
+            finding(
+                ".xworkmate/runs/two/files/a.txt",
+                Some("two"),
+                differs("same", "SAME")
+            ),
+            finding("a.txt", Some("one"), What::Missing),
         ]
     );
 }

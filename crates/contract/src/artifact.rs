@@ -78,6 +78,14 @@ impl ArtifactPath {
             Err(BadPath(text))
         }
     }
+    /// As [`new`](Self::new), for a file that is to be delivered: refuses names that cannot be shown as
+    /// they are, or that show as another name. What was delivered before keeps its name.
+    pub fn to_deliver(text: impl Into<String>) -> Result<Self, BadPath> {
+        match Self::new(text) {
+            Ok(path) if path.0.contains(misleads) => Err(BadPath(path.0)),
+            path => path,
+        }
+    }
     /// The path itself.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -104,6 +112,29 @@ impl schemars::JsonSchema for ArtifactPath {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({"type": "string", "minLength": 1, "description": "relative, no `.` or `..` part"})
     }
+}
+
+/// Letters that no name should hold: control characters, and marks that turn the direction of what is
+/// read. A line break is one of the former; names that hold one are rare, harmless, and delivered.
+fn misleads(c: char) -> bool {
+    let control = c.is_control() && c != '\n';
+    control
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A name as it can be shown: letters that no name should hold are escaped.
+pub fn shown_name(name: &str) -> Cow<'_, str> {
+    if !name.contains(misleads) {
+        return name.into();
+    }
+    let mut out = String::with_capacity(name.len() + 8);
+    for c in name.chars() {
+        match misleads(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out.into()
 }
 
 /// A regular file in a run's scope after its terminal state.
@@ -254,13 +285,14 @@ pub enum OmitReason {
     Ignored,
     /// It was there before this run and did not change in it.
     ChangedOutsideRun,
-    /// Another run overlapped and nothing names the owner.
+    /// Nothing shows that this run made it, or another run did.
     AmbiguousOwner,
     /// Written outside every accepted place.
     OutsideScope,
     /// Flagged by a peer as a placeholder.
     Placeholder,
-    /// A name with a backslash: it would escape on other systems.
+    /// A name with a backslash, which would escape on other systems, with a control character, or with
+    /// a mark that turns the direction of writing.
     UnsafeName,
     /// The run did not succeed, so what it made is not final and stays at the runtime.
     RunFailed,
@@ -319,7 +351,7 @@ impl OmitReason {
             Self::Skipped => "is a hidden file, a cache or a tool's own",
             Self::Ignored => "is left out by an ignore rule",
             Self::ChangedOutsideRun => "was not made or changed by this run",
-            Self::AmbiguousOwner => "may belong to another run that ran at the same time",
+            Self::AmbiguousOwner => "may be somebody else's: nothing shows that this run made it",
             Self::OutsideScope => "was written outside the run's folders",
             Self::Placeholder => "is a placeholder, not a result",
             Self::UnsafeName => "has a name that is not safe everywhere",

@@ -27,12 +27,13 @@ pub mod snapshot;
 pub mod sse;
 pub mod thread;
 pub mod turn;
+mod twins;
 pub mod url;
 
 pub use self::base64::Base64;
 pub use artifact::{
     Artifact, ArtifactItem, ArtifactPath, ArtifactSet, BadGlob, Deliverable, EmptyReason, Missing,
-    OmitReason, Omitted, Removed, RemovedFor, Sha256,
+    OmitReason, Omitted, Removed, RemovedFor, Sha256, shown_name,
 };
 pub use code::{Code, ResultCode, SetBy};
 pub use event::{EVENTS, SessionUpdate, Step, StepState, UpdateKind, Usage};
@@ -43,8 +44,9 @@ pub use ids::{
 };
 pub use policy::{BadPolicy, PermissionLevel, PermissionPolicy, Rule, ToolKind};
 pub use question::{Answer, Question, QuestionKind, QuestionOption, QuestionState};
-pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt};
+pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt, ReceiptText};
 pub use routing::{Routing, RuntimeId};
 pub use scope::ArtifactScope;
 pub use secrets::without_secrets;
 pub use snapshot::{LoadClass, Progress, QueuePlace, RunStatus, Snapshot, Source, Stage};
+pub use twins::{Twins, warnings_about_twins};

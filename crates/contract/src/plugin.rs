@@ -90,10 +90,33 @@ pub struct Proof {
     /// relative to the workspace.
     #[serde(default, deserialize_with = "lenient::texts")]
     pub written_files: Vec<String>,
-    /// Whether another session's run overlapped with this one on the gateway. When not said, what
-    /// was prepared and collected here tells.
+    /// When a command (a tool call that executes something) of this run was running, and none of
+    /// another run: what changed then is the run's, although nothing names it. Everything else needs
+    /// a name. A host that does not watch its tools leaves this out, and `overlapped` counts instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_spans: Option<Vec<CommandSpan>>,
+    /// Files that tool calls of other runs name and that are those runs' as they are now, as absolute
+    /// paths without links. They are not this run's, wherever they lie.
+    #[serde(
+        default,
+        deserialize_with = "lenient::exact_texts",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub others_files: Vec<String>,
+    /// Without `commandSpans`: whether another session's run overlapped with this one on the gateway.
+    /// When not said, what was prepared and collected here tells.
     #[serde(default, deserialize_with = "lenient::flag")]
     pub overlapped: Option<bool>,
+}
+
+/// From when to when a command was running, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandSpan {
+    /// When it began.
+    pub since_unix_ms: i64,
+    /// When it ended.
+    pub until_unix_ms: i64,
 }
 
 /// Parameters of [`COLLECT`].

@@ -102,9 +102,6 @@ struct PeekBody {
     v: u32,
 }
 
-/// Serialises artifacts one by one, without a second list of them.
-struct Lines<'a>(&'a [Artifact]);
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LineRef<'a> {
@@ -112,17 +109,6 @@ struct LineRef<'a> {
     path: &'a ArtifactPath,
     sha256: Sha256,
     size: u64,
-}
-
-impl Serialize for Lines<'_> {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_seq(self.0.iter().map(|a| LineRef {
-            content_type: &a.content_type,
-            path: &a.path,
-            sha256: a.sha256,
-            size: a.size,
-        }))
-    }
 }
 
 impl Receipt {
@@ -162,9 +148,9 @@ impl Receipt {
     /// Its one form.
     pub fn to_bytes(&self) -> Result<Vec<u8>, BadReceipt> {
         let body = self.body();
-        let mut text = format!("{{\"digest\":\"{}\",\"receipt\":", digest(&body)).into_bytes();
+        let mut text = ReceiptText::before(digest(&body));
         text.extend(body);
-        text.extend(b"}\n");
+        text.extend(ReceiptText::AFTER);
         if text.len() as u64 > MAX_RECEIPT_BYTES {
             return Err(BadReceipt::TooLarge);
         }
@@ -211,15 +197,78 @@ impl Receipt {
     }
 
     fn body(&self) -> Vec<u8> {
-        let body = Body {
-            files: Lines(&self.files),
-            run_id: self.run_id.clone(),
-            scope: self.scope.clone(),
-            session_key: self.session_key.clone(),
+        let mut text = ReceiptText::new(&self.session_key, &self.run_id, &self.scope);
+        let mut body = text.opening().to_vec();
+        for file in &self.files {
+            text.file(file, &mut body);
+        }
+        body.extend(text.closing());
+        body
+    }
+}
+
+/// The text of a receipt, made piece by piece: for a run with more files than should be held at once.
+///
+/// The inner text is [`opening`](Self::opening), every [`file`](Self::file) in the byte order of paths,
+/// and [`closing`](Self::closing). Around it stand [`before`](Self::before), which has its digest, and
+/// [`AFTER`](Self::AFTER).
+#[derive(Clone, Debug)]
+pub struct ReceiptText {
+    closing: Vec<u8>,
+    first: bool,
+}
+
+impl ReceiptText {
+    /// What stands behind the inner text.
+    pub const AFTER: &[u8] = b"}\n";
+    const OPENING: &[u8] = b"{\"files\":[";
+
+    /// The text of this run's receipt.
+    pub fn new(session_key: &SessionKey, run_id: &RunId, scope: &ArtifactScope) -> Self {
+        let none: Body<[Line; 0]> = Body {
+            files: [],
+            run_id: run_id.clone(),
+            scope: scope.clone(),
+            session_key: session_key.clone(),
             v: VERSION,
         };
         // Strings and numbers only: this cannot fail.
-        serde_json::to_vec(&body).unwrap_or_default()
+        let text = serde_json::to_vec(&none).unwrap_or_default();
+        let closing = text.get(Self::OPENING.len()..).unwrap_or_default();
+        Self {
+            closing: closing.to_vec(),
+            first: true,
+        }
+    }
+
+    /// What stands before the inner text with this digest.
+    pub fn before(digest: Sha256) -> Vec<u8> {
+        format!("{{\"digest\":\"{digest}\",\"receipt\":").into_bytes()
+    }
+
+    /// How the inner text begins.
+    pub fn opening(&self) -> &'static [u8] {
+        Self::OPENING
+    }
+
+    /// Adds the next file.
+    pub fn file(&mut self, file: &Artifact, to: &mut Vec<u8>) {
+        if !std::mem::take(&mut self.first) {
+            to.push(b',');
+        }
+        let line = LineRef {
+            content_type: &file.content_type,
+            path: &file.path,
+            sha256: file.sha256,
+            size: file.size,
+        };
+        // As above.
+        let _ = serde_json::to_writer(to, &line);
+    }
+
+    /// How the inner text ends.
+    pub fn closing(&self) -> &[u8] {
+        &self.closing
     }
 }
 

@@ -64,16 +64,21 @@ impl Making {
 }
 
 impl Engine {
-    /// Removes the files of the caller's old runs, or says which would go.
+    /// Removes the files of the caller's old runs, or says which would go. Who only asks need not say
+    /// by which rule: the operator's counts then, if there is one.
     pub async fn make_room(&self, caller: &Caller, params: &GcParams) -> Result<Gc, Fault> {
-        if params.max_age_seconds.is_none() && params.max_bytes.is_none() {
-            return Err(Fault::invalid(
-                "Say what may go: `maxAgeSeconds`, `maxBytes`, or both.",
-            ));
-        }
-        let keep = Keep {
-            max_age: params.max_age_seconds.map(Duration::from_secs),
-            max_bytes: params.max_bytes,
+        let said = params.max_age_seconds.is_some() || params.max_bytes.is_some();
+        let keep = match (said, params.dry_run) {
+            (true, _) => Keep {
+                max_age: params.max_age_seconds.map(Duration::from_secs),
+                max_bytes: params.max_bytes,
+            },
+            (false, true) => self.0.config.keep,
+            (false, false) => {
+                return Err(Fault::invalid(
+                    "Say what may go: `maxAgeSeconds`, `maxBytes`, or both. `dryRun` alone says what the operator's rule would remove.",
+                ));
+            }
         };
         let mut gc = Gc {
             dry_run: params.dry_run,

@@ -42,7 +42,7 @@ pub use lock::{Lock, LockError};
 pub use protected::Protected;
 pub use resolve::Resolver;
 pub use root::{Entry, FolderGuard, Root};
-pub use stage::{Staged, Staging, Written, is_temporary};
+pub use stage::{Staged, Staging, Unnamed, Written, is_temporary};
 pub use stamp::{FileKind, Stamp, Stat};
 
 /// The number of the user that this process acts as.

@@ -89,6 +89,17 @@ impl Root {
         }))
     }
 
+    /// Begins a file that never has a name, for what need not outlast this process.
+    pub fn begin_unnamed(&self) -> Result<Unnamed> {
+        let (name, file) = self.fresh_file(Access::Private)?;
+        let removed = retried(|| unlinkat(self.fd(), &name, AtFlags::empty()));
+        removed.map_err(|e| Error::os(e, self.path().join(&name)))?;
+        Ok(Unnamed {
+            folder: self.clone(),
+            file,
+        })
+    }
+
     /// Streams a file into place: either all of it is there under its name, on disk, or nothing.
     pub fn copy_in(
         &self,
@@ -150,7 +161,7 @@ impl Root {
 
     fn fresh_file(&self, access: Access) -> Result<(String, File)> {
         let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
             let name = fresh_name();
             match openat(self.fd(), &name, flags, access.file()) {
@@ -159,6 +170,26 @@ impl Root {
                 Err(e) => return Err(Error::os(e, self.path())),
             }
         }
+    }
+}
+
+/// A file without a name: it lasts as long as somebody holds it.
+#[derive(Debug)]
+pub struct Unnamed {
+    folder: Root,
+    file: File,
+}
+
+impl Unnamed {
+    /// Appends the next bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.file.write_all(bytes);
+        written.map_err(|e| Error::io(e, self.folder.path()))
+    }
+
+    /// The file, to be read.
+    pub fn into_file(self) -> File {
+        self.file
     }
 }
 

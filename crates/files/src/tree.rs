@@ -1,8 +1,9 @@
-//! Listing a whole tree at once, by several threads: for callers that need all of it anyway.
+//! Listing a whole tree at once, by several threads.
 
 use std::{
     ffi::{CStr, CString},
     os::fd::AsFd as _,
+    sync::{Mutex, PoisonError},
 };
 
 use rayon::prelude::*;
@@ -20,13 +21,15 @@ use crate::{
 
 /// From so many names on, one folder is shared among threads.
 const MANY: usize = 512;
+/// So many files are handed over at once, or a few more.
+const PART_FILES: usize = 4_096;
 
 /// A tree as it was found.
 #[derive(Debug, Default)]
 pub struct Tree {
     /// The regular files, in no order that means anything.
     pub files: Vec<(String, Stamp)>,
-    /// Everything else that a [`walk`](fn@crate::walk::walk) would have named, by path.
+    /// Everything else that a [`walk`](fn@crate::walk::walk) would have named; of a whole tree by path.
     pub others: Vec<Found>,
 }
 
@@ -38,122 +41,161 @@ struct Folder {
 
 /// Lists everything beneath `root`, as [`walk`](fn@crate::walk::walk) does and as safely, but by all
 /// threads at once and all in memory. `enter` is asked before a folder is entered.
-///
-/// Folders are listed level by level, not by recursion: a hostile tree can be deeper than a stack,
-/// and threads that steal each other's recursion make it deeper still.
 pub fn list(root: &Root, max_depth: usize, enter: impl Fn(&str) -> bool + Sync) -> Tree {
-    let mut tree = Tree::default();
-    let mut level = vec![Folder {
-        path: String::new(),
-        depth: 0,
-    }];
-    while !level.is_empty() {
-        let listed: Vec<Level> = level
-            .into_par_iter()
-            .map(|folder| one(root, folder, max_depth, &enter))
-            .collect();
-        level = Vec::new();
-        for part in listed {
-            tree.files.extend(part.files);
-            tree.others.extend(part.others);
-            level.extend(part.folders);
-        }
-    }
+    let tree = Mutex::new(Tree::default());
+    visit(root, max_depth, enter, |part: Tree| {
+        // A panic elsewhere cannot leave a part half-added.
+        let mut tree = tree.lock().unwrap_or_else(PoisonError::into_inner);
+        tree.files.extend(part.files);
+        tree.others.extend(part.others);
+    });
+    let mut tree = tree.into_inner().unwrap_or_else(PoisonError::into_inner);
     tree.others
         .sort_unstable_by(|a, b| a.path().as_bytes().cmp(b.path().as_bytes()));
     tree
 }
 
-/// What one folder holds.
+/// The same, a part at a time, in no order and from all threads: what is not kept costs no memory.
+///
+/// Folders are listed level by level, not by recursion: a hostile tree can be deeper than a stack,
+/// and threads that steal each other's recursion make it deeper still.
+pub fn visit(
+    root: &Root,
+    max_depth: usize,
+    enter: impl Fn(&str) -> bool + Sync,
+    see: impl Fn(Tree) + Sync,
+) {
+    let mut level = vec![Folder {
+        path: String::new(),
+        depth: 0,
+    }];
+    let listing = Listing {
+        root,
+        max_depth,
+        enter: &enter,
+        see: &see,
+    };
+    while !level.is_empty() {
+        let listed: Vec<Vec<Folder>> = level
+            .into_par_iter()
+            .map(|folder| listing.one(folder))
+            .collect();
+        level = listed.into_iter().flatten().collect();
+    }
+}
+
+/// How a tree is listed.
+struct Listing<'a, E, S> {
+    root: &'a Root,
+    max_depth: usize,
+    enter: &'a E,
+    see: &'a S,
+}
+
+/// What was found of one folder and not seen yet, and its folders.
 #[derive(Default)]
 struct Level {
-    files: Vec<(String, Stamp)>,
-    others: Vec<Found>,
+    part: Tree,
     folders: Vec<Folder>,
 }
 
 impl Level {
-    fn take(
-        &mut self,
-        found: Look,
-        folder: &Folder,
-        max_depth: usize,
-        enter: &impl Fn(&str) -> bool,
-    ) {
+    fn problem(&mut self, path: String, problem: Problem) {
+        self.part.others.push(Found::Problem { path, problem });
+    }
+}
+
+impl<E: Fn(&str) -> bool + Sync, S: Fn(Tree) + Sync> Listing<'_, E, S> {
+    fn take(&self, level: &mut Level, found: Look, folder: &Folder) {
         let (path, kind) = match found {
-            Look::File(path, stamp) => return self.files.push((path, stamp)),
-            Look::Bad(path, problem) => return self.problem(path, problem),
+            Look::File(path, stamp) => {
+                level.part.files.push((path, stamp));
+                if level.part.files.len() >= PART_FILES {
+                    (self.see)(std::mem::take(&mut level.part));
+                }
+                return;
+            }
+            Look::Bad(path, problem) => return level.problem(path, problem),
             Look::Gone => return,
             Look::Other(path, kind) => (path, kind),
         };
         match kind {
-            FileKind::Symlink => self.problem(path, Problem::Symlink),
-            FileKind::Dir if !enter(&path) => self.others.push(Found::NotEntered { path }),
-            FileKind::Dir if folder.depth == max_depth => self.problem(path, Problem::TooDeep),
-            FileKind::Dir => self.folders.push(Folder {
+            FileKind::Symlink => level.problem(path, Problem::Symlink),
+            FileKind::Dir if !(self.enter)(&path) => {
+                level.part.others.push(Found::NotEntered { path });
+            }
+            FileKind::Dir if folder.depth == self.max_depth => {
+                level.problem(path, Problem::TooDeep);
+            }
+            FileKind::Dir => level.folders.push(Folder {
                 path,
                 depth: folder.depth + 1,
             }),
-            FileKind::File | FileKind::Special => self.problem(path, Problem::Special),
+            FileKind::File | FileKind::Special => level.problem(path, Problem::Special),
         }
     }
 
-    fn problem(&mut self, path: String, problem: Problem) {
-        self.others.push(Found::Problem { path, problem });
-    }
-}
-
-fn one(root: &Root, folder: Folder, max_depth: usize, enter: &impl Fn(&str) -> bool) -> Level {
-    let mut level = Level::default();
-    let problem = match fill(&mut level, root, &folder, max_depth, enter) {
-        // Gone or replaced meanwhile: as if we had come a little later.
-        Ok(()) | Err(Reason::NotFound | Reason::NotDirectory) => return level,
-        Err(Reason::Symlink) => Problem::Symlink,
-        Err(Reason::Protected) => Problem::Protected,
-        Err(_) => Problem::Unreadable,
-    };
-    // What was listed before the failure is not thrown away.
-    level.problem(folder.path, problem);
-    level
-}
-
-fn fill(
-    level: &mut Level,
-    root: &Root,
-    folder: &Folder,
-    max_depth: usize,
-    enter: &impl Fn(&str) -> bool,
-) -> Result<(), Reason> {
-    let held = root.open_dir(&folder.path).map_err(|e| e.reason())?;
-    // Files beyond the first many, to be asked about by all threads.
-    let mut rest: Vec<CString> = Vec::new();
-    each_name(&held, folder, |name, kind| match kind {
-        FileType::RegularFile if level.files.len() >= MANY => rest.push(name.to_owned()),
-        // Some file systems do not say what a name is. Then it is asked about, as a file is.
-        FileType::RegularFile | FileType::Unknown => {
-            let found = look(&held, &folder.path, name);
-            level.take(found, folder, max_depth, enter);
+    fn one(&self, folder: Folder) -> Vec<Folder> {
+        let mut level = Level::default();
+        let problem = match self.fill(&mut level, &folder) {
+            // Gone or replaced meanwhile: as if we had come a little later.
+            Ok(()) | Err(Reason::NotFound | Reason::NotDirectory) => None,
+            Err(Reason::Symlink) => Some(Problem::Symlink),
+            Err(Reason::Protected) => Some(Problem::Protected),
+            Err(_) => Some(Problem::Unreadable),
+        };
+        // What was listed before the failure is not thrown away.
+        if let Some(problem) = problem {
+            level.problem(folder.path, problem);
         }
-        kind => match name.to_str() {
-            Ok(text) => {
-                let found = Look::Other(join(&folder.path, text), FileKind::of(kind));
-                level.take(found, folder, max_depth, enter);
-            }
-            Err(_) => {
-                let path = join(&folder.path, &escaped(name.to_bytes()));
-                level.problem(path, Problem::NameNotUtf8);
-            }
-        },
-    })
-    .map_err(Reason::of)?;
-    let looked: Vec<Look> = rest
-        .par_iter()
-        .map(|name| look(&held, &folder.path, name))
-        .collect();
-    for found in looked {
-        level.take(found, folder, max_depth, enter);
+        (self.see)(level.part);
+        level.folders
     }
-    Ok(())
+
+    fn fill(&self, level: &mut Level, folder: &Folder) -> Result<(), Reason> {
+        let held = self.root.open_dir(&folder.path).map_err(|e| e.reason())?;
+        // Files beyond the first many, to be asked about by all threads.
+        let mut rest: Vec<CString> = Vec::new();
+        let mut files = 0;
+        each_name(&held, folder, |name, kind| match kind {
+            FileType::RegularFile if files >= MANY => {
+                rest.push(name.to_owned());
+                if rest.len() >= PART_FILES {
+                    self.look_at(level, &held, folder, std::mem::take(&mut rest));
+                }
+            }
+            // Some file systems do not say what a name is. Then it is asked about, as a file is.
+            FileType::RegularFile | FileType::Unknown => {
+                files += 1;
+                let found = look(&held, &folder.path, name);
+                self.take(level, found, folder);
+            }
+            kind => match name.to_str() {
+                Ok(text) => {
+                    let found = Look::Other(join(&folder.path, text), FileKind::of(kind));
+                    self.take(level, found, folder);
+                }
+                Err(_) => {
+                    let path = join(&folder.path, &escaped(name.to_bytes()));
+                    level.problem(path, Problem::NameNotUtf8);
+                }
+            },
+        })
+        .map_err(Reason::of)?;
+        self.look_at(level, &held, folder, rest);
+        Ok(())
+    }
+
+    /// Asks about files by all threads.
+    fn look_at(&self, level: &mut Level, held: &Root, folder: &Folder, names: Vec<CString>) {
+        let looked: Vec<Look> = names
+            .par_iter()
+            .map(|name| look(held, &folder.path, name))
+            .collect();
+        for found in looked {
+            self.take(level, found, folder);
+        }
+    }
 }
 
 /// Gives every name in a folder, but the two that each has.

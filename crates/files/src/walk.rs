@@ -102,11 +102,11 @@ impl<'a> Walk<'a> {
         let held = self.root.open_dir(folder)?;
         let mut entries = held.entries("")?;
         // A folder's files have paths that go on with `/`: it must stand where they will.
-        let key = |name: &OsString, kind| {
+        fn key(name: &OsString, kind: FileKind) -> impl Iterator<Item = &u8> {
             let slash: &[u8] = if kind == FileKind::Dir { b"/" } else { b"" };
-            [name.as_bytes(), slash].concat()
-        };
-        entries.sort_by_cached_key(|e| key(&e.name, e.kind));
+            name.as_bytes().iter().chain(slash)
+        }
+        entries.sort_unstable_by(|a, b| key(&a.name, a.kind).cmp(key(&b.name, b.kind)));
         for entry in entries.into_iter().rev() {
             let Some(name) = entry.name.to_str() else {
                 let path = join(folder, &escaped(entry.name.as_bytes()));

@@ -15,7 +15,7 @@ use threadline_artifacts::{
     WorkFolder, Workspace,
 };
 use threadline_contract::{
-    Artifact, Code, EmptyReason, Fault, OmitReason, Omitted, RunId, SessionKey, Sha256,
+    Artifact, Code, EmptyReason, Fault, OmitReason, Omitted, RunId, SessionKey, shown_name,
 };
 use threadline_files::{Access, Protected, Reason, atomic};
 use tokio::task::spawn_blocking;
@@ -135,7 +135,10 @@ fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest,
         written: end.wrote.clone(),
         deliverables: plan.deliverables.clone(),
     };
-    let options = CollectOptions::default();
+    let options = CollectOptions {
+        max_named: 0,
+        ..CollectOptions::default()
+    };
     let folder = folder_of(plan);
     let take = || workspace.collect(&plan.session, &plan.run, &folder, &evidence, &options);
     let collected = match take() {
@@ -158,35 +161,44 @@ fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest,
         }
         other => other?,
     };
-    let export = workspace.manifest(&plan.session, &plan.run)?;
-    for warning in collected.warnings.iter().chain(&export.warnings) {
+    let delivery = workspace.deliver(&plan.session, &plan.run)?;
+    for warning in collected.warnings.iter().chain(&delivery.warnings) {
         tracing::warn!(run.id = %plan.run, "Run {}: {warning}", plan.run);
     }
-    let all_named = [&collected.omitted, &export.omitted]
+    let all_named = [&collected.omitted, &delivery.omitted]
         .iter()
         .all(|o| o.total() <= o.named.len() as u64);
-    let mut omitted = named(collected.omitted.with(export.omitted, &export.artifacts));
-    // In a user's own folder nothing else proves whose these are: they stay, and the user knows.
+    // Only of names that somebody speaks of it matters whether they were delivered.
+    let omitted = collected.omitted.named.iter().map(|o| o.path.clone());
     let left = collected.summary.iter().flat_map(|c| &c.first);
-    let delivered: HashSet<&str> = export.artifacts.iter().map(|a| a.path.as_str()).collect();
+    let spoken_of: Vec<String> = omitted
+        .chain(left.clone().map(|change| change.path.clone()))
+        .chain(end.wrote.iter().cloned())
+        .collect();
+    let spoken_of = spoken_of.iter().map(String::as_str).collect();
+    let delivered = delivery.files.find(spoken_of)?;
+    let is_delivered = |path: &str| delivered.contains(path);
+    let mut omitted = named(collected.omitted.with(delivery.omitted, is_delivered));
+    // In a user's own folder nothing else proves whose these are: they stay, and the user knows.
     omitted.extend(
-        left.filter(|c| c.kind != ChangeKind::Removed && !delivered.contains(c.path.as_str()))
+        left.filter(|c| c.kind != ChangeKind::Removed && !is_delivered(&c.path))
             .map(|c| Omitted {
-                path: c.path.clone(),
+                path: shown_name(&c.path).into_owned(),
                 reason: OmitReason::OutsideScope,
             }),
     );
     // Where there are too many to name each, one that is not named need not be gone.
     if all_named {
-        omitted.extend(vanished(end.wrote, &export.artifacts, &omitted));
+        let gone = end.wrote.iter().filter(|path| !is_delivered(path));
+        omitted.extend(vanished(gone, &omitted));
     }
-    let empty_reason = match export.empty_reason {
+    let empty_reason = match delivery.empty_reason {
         Some(EmptyReason::ScopeEmpty) if !omitted.is_empty() => Some(EmptyReason::AllOmitted),
         reason => reason,
     };
     Ok(Manifest {
-        receipt: receipt(workspace, plan, &export.artifacts)?,
-        artifacts: export.artifacts,
+        receipt: delivery.receipt,
+        artifacts: delivery.files,
         omitted,
         empty_reason,
         usage: None,
@@ -196,36 +208,16 @@ fn collect(workspace: &Workspace, plan: &TurnPlan, end: End) -> Result<Manifest,
 /// Files that the run wrote, as its own record says, and of which nothing is left: somebody took them
 /// away before they were collected, perhaps with their whole folder. That must not look like a run
 /// that made nothing.
-fn vanished(wrote: Vec<String>, delivered: &[Artifact], omitted: &[Omitted]) -> Vec<Omitted> {
-    let delivered = delivered.iter().map(|a| a.path.as_str());
-    let told: HashSet<&str> = delivered
-        .chain(omitted.iter().map(|o| o.path.as_str()))
-        .collect();
+fn vanished<'a>(wrote: impl Iterator<Item = &'a String>, omitted: &[Omitted]) -> Vec<Omitted> {
+    let told: HashSet<&str> = omitted.iter().map(|o| o.path.as_str()).collect();
     let gone = wrote
-        .into_iter()
+        .map(|path| shown_name(path).into_owned())
         .filter(|path| !told.contains(path.as_str()));
     gone.map(|path| Omitted {
         path,
         reason: OmitReason::Vanished,
     })
     .collect()
-}
-
-/// Notes for ever what the run delivered. A run with more files than a receipt can name is still
-/// delivered.
-fn receipt(
-    workspace: &Workspace,
-    plan: &TurnPlan,
-    files: &[Artifact],
-) -> Result<Option<Sha256>, Fault> {
-    match workspace.write_receipt(&plan.session, &plan.run, files.to_vec()) {
-        Ok(receipt) => Ok(Some(receipt.digest())),
-        Err(Error::BadReceipt(why)) => {
-            tracing::warn!(run.id = %plan.run, "Run {} has no receipt: {why}", plan.run);
-            Ok(None)
-        }
-        Err(other) => Err(other.into()),
-    }
 }
 
 /// Omissions one by one; those beyond what is named are still counted.

@@ -4,7 +4,7 @@ use std::{future::Future, ops::Range, path::PathBuf, pin::Pin, sync::Arc, time::
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use threadline_artifacts::{Kept, Removal};
+use threadline_artifacts::{FileList, Kept, Removal};
 use threadline_contract::{
     AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Deliverable, EmptyReason, Fault,
     Millis, Omitted, QuestionId, QuestionKind, QuestionOption, Removed, RunId, RuntimeId,
@@ -381,7 +381,7 @@ pub type Follow = mpsc::Receiver<Signal>;
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Manifest {
     /// Every artifact.
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: FileList,
     /// Everything that was seen and not taken.
     pub omitted: Vec<Omitted>,
     /// Why there are none.

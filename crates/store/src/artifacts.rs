@@ -14,6 +14,9 @@ use crate::{
     tx::{Tx, on},
 };
 
+/// Rows that are held in memory at once.
+const TOGETHER: usize = 8_192;
+
 static ARTIFACT_ROWS: LazyLock<Many> = LazyLock::new(|| {
     Many::new(
         "insert into artifacts (run, ordinal, path, path_digest, size, sha256, content_type)",
@@ -53,17 +56,16 @@ fn path_digest(path: &ArtifactPath) -> [u8; 32] {
 
 impl Store {
     /// Records a run's files under its lease, in the place of whatever was recorded before, and
-    /// marks them as collected.
+    /// marks them as collected. They come in the order of their paths, one by one: there may be more than
+    /// memory should hold.
     pub async fn put_manifest(
         &self,
         lease: &Lease,
-        artifacts: &[Artifact],
+        artifacts: impl Iterator<Item = std::io::Result<Artifact>> + Send + 'static,
         omitted: &[Omitted],
         empty_reason: Option<EmptyReason>,
     ) -> Result<Run> {
         let lease = lease.clone();
-        let mut artifacts = artifacts.to_vec();
-        artifacts.sort_by(|a, b| a.path.cmp(&b.path));
         let omitted = json::to_text("omitted", omitted)?;
         let reason = empty_reason
             .map(|r| json::word("empty reason", &r))
@@ -83,7 +85,7 @@ impl Store {
                     .execute(c)
                     .await
                     .map(drop))?;
-                insert(tx, &lease.run, &artifacts).await?;
+                insert(tx, &lease.run, artifacts).await?;
                 Ok(run)
             })
         })
@@ -142,9 +144,31 @@ impl Store {
     }
 }
 
-async fn insert(tx: &mut Tx, run: &RunId, artifacts: &[Artifact]) -> Result<()> {
-    let mut rest = artifacts;
+async fn insert(
+    tx: &mut Tx,
+    run: &RunId,
+    mut artifacts: impl Iterator<Item = std::io::Result<Artifact>> + Send,
+) -> Result<()> {
     let mut ordinal: i64 = 0;
+    loop {
+        let part: std::io::Result<Vec<Artifact>> = artifacts.by_ref().take(TOGETHER).collect();
+        let part = part.map_err(|e| {
+            StoreError::Invalid(format!("the manifest cannot be read to its end: {e}"))
+        })?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        insert_part(tx, run, &part, &mut ordinal).await?;
+    }
+}
+
+async fn insert_part(
+    tx: &mut Tx,
+    run: &RunId,
+    artifacts: &[Artifact],
+    ordinal: &mut i64,
+) -> Result<()> {
+    let mut rest = artifacts;
     while let Some((chunk, statement)) = ARTIFACT_ROWS.next(&mut rest) {
         let mut sizes = Vec::with_capacity(chunk.len());
         for artifact in chunk {
@@ -154,7 +178,7 @@ async fn insert(tx: &mut Tx, run: &RunId, artifacts: &[Artifact]) -> Result<()> 
         }
         on!(tx, |c| {
             let mut query = sqlx::query(AssertSqlSafe(statement));
-            for ((artifact, size), ordinal) in chunk.iter().zip(sizes).zip(ordinal + 1..) {
+            for ((artifact, size), ordinal) in chunk.iter().zip(sizes).zip(*ordinal + 1..) {
                 query = query
                     .bind(run.as_str())
                     .bind(ordinal)
@@ -172,7 +196,7 @@ async fn insert(tx: &mut Tx, run: &RunId, artifacts: &[Artifact]) -> Result<()> 
             }
             other => other,
         })?;
-        ordinal += i64::try_from(chunk.len()).unwrap_or(i64::MAX);
+        *ordinal += i64::try_from(chunk.len()).unwrap_or(i64::MAX);
     }
     Ok(())
 }

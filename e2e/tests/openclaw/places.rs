@@ -12,14 +12,17 @@ pub(crate) async fn each_run_brings_its_own_files_home(bench: &Bench, media: &Pa
     let (media, tmp) = (media.display(), tmp.display());
     let one = |n: usize| {
         let thread = format!("draft:places-{n}");
+        // Long enough for the other's command to have ended, and for its own turn alone.
+        let alone = 2_500 + (n - 1) * 3_000;
         let prompt = format!(
             "[[shell cd tasks/*places-{n}*/* && echo own > own-{n}.txt]] \
              [[write reports/shared-{n}.md = shared {n}]] \
              [[write elsewhere/named-{n}.md = named {n}]] \
              [[write {media}/media-{n}.txt = media {n}]] \
              [[write {tmp}/tmp-{n}.txt = tmp {n}]] \
-             [[shell cd {tmp} && whose=nobodys && echo whose > $whose-{n}.txt]] \
-             [[sleep 1500]] [[say I am {n}]]"
+             [[shell cd {tmp} && sleep 4 && whose=nobodys && echo whose > $whose-{n}.txt && sleep 4]] \
+             [[sleep {alone}]] [[shell cd {tmp} && whose=script && echo whose > $whose-{n}.txt]] \
+             [[say I am {n}]]"
         );
         async move {
             bench.send(&thread, &prompt).await;
@@ -44,12 +47,14 @@ pub(crate) async fn each_run_brings_its_own_files_home(bench: &Bench, media: &Pa
                 format!("media-{n}.txt"),
                 format!("named-{n}.md"),
                 format!("own-{n}.txt"),
+                format!("script-{n}.txt"),
                 format!("shared-{n}.md"),
                 format!("tmp-{n}.txt"),
             ],
             "{files:?} {omitted:#}"
         );
-        // No tool call names it (a command that puts its name together does not), and another run was at work.
+        // No tool call names it (a command that puts its name together does not), and a command of the
+        // other run was running too.
         let text = omitted.to_string();
         assert!(text.contains(&format!("nobodys-{n}.txt")), "{omitted:#}");
         assert!(text.contains("ambiguous_owner"), "{omitted:#}");

@@ -1,7 +1,7 @@
 // Where a run may leave files, and whose they are, on a real gateway.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
@@ -20,6 +20,13 @@ before(async () => {
   client = await Client.connect();
 });
 after(() => client?.close());
+
+/**
+ * What was not taken, and why.
+ * @param {any} omitted
+ * @returns {[string, string][]}
+ */
+const paths = (omitted) => omitted.files.map((/** @type {any} */ { path, reason }) => [path, reason]).sort();
 
 test("in the run's own folder", { skip }, async () => {
   const thread = new Thread(client);
@@ -49,7 +56,7 @@ test("another thread's files in an expected folder are never delivered", { skip 
   assert.deepEqual(names(await ours.get(runId)), []);
 });
 
-test("in the media and temporary folders, when no other run was under way", { skip }, async () => {
+test("in the media and temporary folders, while a command of the run was running", { skip }, async () => {
   const thread = new Thread(client);
   const { runId } = await thread.run(
     `[[shell mkdir -p ${MEDIA}/b && echo media > ${MEDIA}/b/${thread.tag}.png && echo tmp > ${TMP}/${thread.tag}.txt]][[say ok]]`);
@@ -59,19 +66,62 @@ test("in the media and temporary folders, when no other run was under way", { sk
   rmSync(`${TMP}/${thread.tag}.txt`);
 });
 
-test("two runs at once: what is named is its run's, what is not is nobody's", { skip, timeout: 90_000 }, async () => {
+test("what a script writes without naming it is its run's, and nobody's while commands of two runs are running", { skip, timeout: 90_000 }, async () => {
   const [one, other] = [new Thread(client, { dirs: ["reports"] }), new Thread(client, { dirs: ["reports"] })];
+  const writes = (/** @type {Thread} */ { tag }, name = "") => `n=${tag}${name} && mkdir -p reports && echo x > reports/$n.md && echo x > ${MEDIA}/$n.png`;
+  // The other run is open all the while, and runs no command.
   const [first, second] = await Promise.all([
-    one.run(`[[sleep 1500]][[write reports/${one.tag}.md = one]][[say one]]`),
-    other.run(`[[shell cd ${MEDIA} && n=${other.tag} && echo x > $n.png]][[sleep 3000]][[write reports/${other.tag}.md = other]][[say other]]`),
+    one.run(`[[sleep 1500]][[shell ${writes(one)}]][[say one]]`),
+    other.run(`[[sleep 4000]][[write reports/${other.tag}.md = other]][[say other]]`),
   ]);
-  const collected = await Promise.all([one.collect(first.runId), other.collect(second.runId)]);
-  for (const { copiedFiles, omitted } of collected) {
-    assert.deepEqual(copiedFiles.filter((/** @type {string} */ path) => path.endsWith(".png")), []);
-    assert.deepEqual(omitted.byReason, { ambiguous_owner: 1 });
+  const files = async (/** @type {Thread} */ thread, /** @type {string} */ runId) => {
+    const { omitted } = await thread.collect(runId);
+    return { files: names(await thread.get(runId)), omitted: paths(omitted) };
+  };
+  assert.deepEqual(await files(one, first.runId), { files: [`artifacts/media/${one.tag}.png`, `reports/${one.tag}.md`], omitted: [] });
+  assert.deepEqual(await files(other, second.runId), { files: [`reports/${other.tag}.md`], omitted: [[`media/${one.tag}.png`, "ambiguous_owner"]] });
+
+  const both = (/** @type {Thread} */ thread) => thread.run(`[[shell sleep 3 && ${writes(thread, "-both")} && sleep 3]][[say done]]`);
+  const runs = await Promise.all([both(one), both(other)]);
+  for (const [thread, { runId }] of /** @type {[Thread, any][]} */ ([[one, runs[0]], [other, runs[1]]])) {
+    const collected = await thread.collect(runId);
+    assert.deepEqual(paths(collected.omitted), [one, other].map(({ tag }) => [`media/${tag}-both.png`, "ambiguous_owner"]).sort());
+    const task = await thread.get(runId);
+    assert.deepEqual([names(task), task.omitted.byReason.ambiguous_owner], [[], 2]);
   }
-  assert.deepEqual(names(await one.get(first.runId)), [`reports/${one.tag}.md`]);
-  assert.deepEqual(names(await other.get(second.runId)), [`reports/${other.tag}.md`]);
+});
+
+test("what a background process of a run that is over, or a person, writes during a run is not that run's", { skip, timeout: 120_000 }, async () => {
+  const [before, quiet, busy] = [new Thread(client), new Thread(client, { dirs: ["reports"] }), new Thread(client, { dirs: ["reports"] })];
+  const late = `reports/${before.tag}-late.md`;
+  const { remoteWorkingDirectory } = await before.run(`[[shell mkdir -p reports; (sleep 6; echo late > ${late}) > /dev/null 2>&1 &]][[say started]]`);
+  const person = `reports/${before.tag}-person.md`;
+  const [first, second] = await Promise.all([
+    quiet.run("[[sleep 9000]][[say nothing of mine]]"),
+    busy.run("[[shell sleep 9]][[say nothing of mine either]]"),
+    pause(3000).then(() => writeFileSync(join(remoteWorkingDirectory, person), "by hand")),
+  ]);
+  assert.ok(existsSync(join(remoteWorkingDirectory, late)), "it went on");
+  const task = await quiet.get(first.runId);
+  const ambiguous = (/** @type {any} */ { omitted }) => paths(omitted).filter(([, reason]) => reason === "ambiguous_owner");
+  assert.deepEqual([names(task), ambiguous(task)], [[], [[late, "ambiguous_owner"], [person, "ambiguous_owner"]]]);
+  // What nobody names and changed while its command was running is taken for its own; what another run's command names is not.
+  const busyTask = await busy.get(second.runId);
+  assert.deepEqual([names(busyTask), ambiguous(busyTask)], [[person], [[late, "ambiguous_owner"]]]);
+});
+
+test("what another run puts into a run's own folder, or writes over there, is not that run's", { skip, timeout: 90_000 }, async () => {
+  const [ours, theirs] = [new Thread(client), new Thread(client)];
+  const { runId, relativeArtifactDirectory: folder, remoteWorkingDirectory } = await ours.prepare();
+  await ours.send(runId, `[[write ${folder}/mine.md = mine]][[write ${folder}/over.md = mine]][[shell cd ${folder} && n=script && echo x > $n.md]][[sleep 6000]][[say done]]`);
+  while (!existsSync(join(remoteWorkingDirectory, folder, "script.md"))) await pause(50);
+  const planted = await theirs.run(`[[write ${folder}/planted.md = theirs]][[shell echo theirs > ${folder}/over.md]][[say done]]`);
+  await client.end(runId);
+  await ours.collect(runId);
+  const task = await ours.get(runId);
+  assert.deepEqual([names(task), paths(task.omitted)], [["mine.md", "script.md"], [["over.md", "ambiguous_owner"], ["planted.md", "ambiguous_owner"]]]);
+  await theirs.collect(planted.runId);
+  assert.deepEqual(names(await theirs.get(planted.runId)), []);
 });
 
 test("two runs that write the same file: it is the last one's", { skip, timeout: 90_000 }, async () => {

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use threadline_contract::{
     ArtifactItem, ArtifactPath, Code, Fault, RunId, Sha256, thread::SyncedFile,
+    warnings_about_twins,
 };
 use threadline_files::{Access, FileKind, Reason, Result, Root, hash};
 
@@ -95,6 +96,8 @@ pub(super) fn place(
     }
     ledger.write(root)?;
     out.files.sort_by(|a, b| a.path.cmp(&b.path));
+    let paths = out.files.iter().map(|file| file.path.as_str());
+    out.notes.extend(warnings_about_twins(paths));
     Ok(out)
 }
 

@@ -48,6 +48,24 @@ async fn a33_unsafe_names_are_refused_and_nothing_is_written_outside() {
     assert_eq!(outside, Vec::<&String>::new());
 }
 
+/// On some systems they are one; here both come, and the user is told.
+#[tokio::test]
+async fn names_that_differ_in_case_only_both_come_and_that_is_said() {
+    let world = World::new().await;
+    let plan = Plan::done("ok").file("Report.md", "one");
+    world.bridge.always(plan.file("report.md", "two"));
+    let done = world.done("go").await;
+    assert_eq!(
+        sync_of(&done),
+        (
+            SyncStatus::Synced,
+            "`Report.md` and `report.md` have names that some systems take for one: both were delivered."
+        )
+    );
+    assert_eq!(paths(&done), ["Report.md", "report.md"]);
+    assert_eq!(world.read(&done, "report.md"), "two");
+}
+
 #[tokio::test]
 async fn a33_links_in_the_workspace_are_not_followed() {
     let world = World::new().await;

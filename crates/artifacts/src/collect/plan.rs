@@ -1,7 +1,5 @@
 //! Deciding what to take, without touching the scope.
 
-use std::collections::BTreeSet;
-
 use threadline_contract::{ArtifactPath, OmitReason, Sha256};
 use threadline_files::{
     FileKind, Reason, Root,
@@ -24,64 +22,50 @@ use crate::{
 /// How many changes of a user's folder are named one by one.
 const FIRST: usize = 50;
 
-pub(super) struct Plan {
-    pub take: Vec<ArtifactPath>,
-    pub summary: Option<ChangeSummary>,
-}
-
-impl Plan {
-    pub(super) fn make<W: Iterator<Item = Found>>(
-        work: &Work,
-        mut diff: Diff<W>,
-        named: Named,
-        ignore: &Ignore,
-        omitted: &mut Omissions,
-    ) -> Result<Self, Error> {
-        let taken_ns = diff.taken_ns();
-        let mut planner = Planner {
-            work,
-            named,
-            taken_ns,
-            ignore,
-            omitted,
-            take: BTreeSet::new(),
-            others: Vec::new(),
-        };
-        let mut summary = ChangeSummary {
-            complete: true,
-            ..ChangeSummary::default()
-        };
-        let mut seen = 0;
-        while let Some(step) = diff.step()? {
-            if let Step::File { .. } = step {
-                seen += 1;
-                if seen > work.limit() {
-                    summary.complete = false;
-                    planner.others.clear();
-                    break;
-                }
-            }
-            if let Some(change) = planner.step(step) {
-                summary.add(change);
+/// Hands each file that is to be taken to `take`, once; gives back what else changed in a user's folder.
+pub(super) fn make<W: Iterator<Item = Found>>(
+    work: &Work,
+    mut diff: Diff<W>,
+    named: Named,
+    ignore: &Ignore,
+    omitted: &mut Omissions,
+    take: &mut dyn FnMut(ArtifactPath) -> Result<(), Error>,
+) -> Result<Option<ChangeSummary>, Error> {
+    let taken_ns = diff.taken_ns();
+    let mut planner = Planner {
+        work,
+        named,
+        taken_ns,
+        ignore,
+        omitted,
+        take,
+        others: Vec::new(),
+    };
+    let mut summary = ChangeSummary {
+        complete: true,
+        ..ChangeSummary::default()
+    };
+    let mut seen = 0;
+    while let Some(step) = diff.step()? {
+        if let Step::File { .. } = step {
+            seen += 1;
+            if seen > work.limit() {
+                summary.complete = false;
+                planner.others.clear();
+                break;
             }
         }
-        for (path, problem) in std::mem::take(&mut planner.others) {
-            if diff.is_new(&path) {
-                planner.omitted.add(path, of_problem(problem));
-            }
+        if let Some(change) = planner.step(step)? {
+            summary.add(change);
         }
-        planner.rest();
-        // Every path came from a walk or from checked evidence.
-        let take = planner
-            .take
-            .into_iter()
-            .filter_map(|path| ArtifactPath::new(path).ok())
-            .collect();
-        Ok(Self {
-            take,
-            summary: work.user.then_some(summary),
-        })
     }
+    for (path, problem) in std::mem::take(&mut planner.others) {
+        if diff.is_new(&path) {
+            planner.omitted.add(path, of_problem(problem));
+        }
+    }
+    planner.rest()?;
+    Ok(work.user.then_some(summary))
 }
 
 struct Planner<'a> {
@@ -91,7 +75,7 @@ struct Planner<'a> {
     taken_ns: i64,
     ignore: &'a Ignore,
     omitted: &'a mut Omissions,
-    take: BTreeSet<String>,
+    take: &'a mut dyn FnMut(ArtifactPath) -> Result<(), Error>,
     /// What a user's folder holds beside files. Which of it is new shows at the end.
     others: Vec<(String, Problem)>,
 }
@@ -99,8 +83,8 @@ struct Planner<'a> {
 impl Planner<'_> {
     /// Takes, omits or passes over what one step found; gives back a change that stays in a
     /// user's folder.
-    fn step(&mut self, step: Step) -> Option<Change> {
-        match step {
+    fn step(&mut self, step: Step) -> Result<Option<Change>, Error> {
+        Ok(match step {
             Step::Removed { path } => Some(Change {
                 path,
                 kind: ChangeKind::Removed,
@@ -135,19 +119,19 @@ impl Planner<'_> {
                     Verdict::Same => None,
                     Verdict::Unlisted => self.young(stamp.ctime_ns).then_some(ChangeKind::Modified),
                 };
-                self.file(path, kind)
+                self.file(path, kind)?
             }
-        }
+        })
     }
 
-    fn file(&mut self, path: String, change: Option<ChangeKind>) -> Option<Change> {
+    fn file(&mut self, path: String, change: Option<ChangeKind>) -> Result<Option<Change>, Error> {
         let named = self.named.files.remove(&path);
         let Some(kind) = change else {
             // Named, but not written: a tool call that failed, or one that only read.
             if named {
                 self.omitted.add(path, OmitReason::ChangedOutsideRun);
             }
-            return None;
+            return Ok(None);
         };
         let wanted = if self.work.user {
             named || (collects_file(&path) && self.named.patterns.matches(&path))
@@ -155,30 +139,38 @@ impl Planner<'_> {
             true
         };
         if !wanted {
-            return Some(Change { path, kind });
+            return Ok(Some(Change { path, kind }));
         }
         if self.ignore.matches(&path) {
             self.omitted.add(path, OmitReason::Ignored);
-        } else if ArtifactPath::new(&path).is_err() {
-            self.omitted.add(path, OmitReason::UnsafeName);
         } else if !named && !collects_file(&path) {
             self.omitted.add(path, OmitReason::Skipped);
         } else {
-            self.take.insert(path);
+            self.take(path)?;
         }
-        None
+        Ok(None)
+    }
+
+    fn take(&mut self, path: String) -> Result<(), Error> {
+        match ArtifactPath::to_deliver(path) {
+            Ok(path) => (self.take)(path),
+            Err(bad) => {
+                self.omitted.add(bad.0, OmitReason::UnsafeName);
+                Ok(())
+            }
+        }
     }
 
     /// Evidence for files in folders that the walk does not enter. Their state before the turn is
     /// not known; that they changed since the listing was taken is.
-    fn rest(&mut self) {
+    fn rest(&mut self) -> Result<(), Error> {
         for path in std::mem::take(&mut self.named.files) {
             match self.work.root.stat(&path) {
                 Ok(stat) if stat.kind == FileKind::File => {
                     if !exports_file(&path) {
                         self.omitted.add(path, OmitReason::Skipped);
                     } else if self.young(stat.stamp.ctime_ns) {
-                        self.take.insert(path);
+                        self.take(path)?;
                     } else {
                         self.omitted.add(path, OmitReason::ChangedOutsideRun);
                     }
@@ -194,6 +186,7 @@ impl Planner<'_> {
                 Err(e) => self.omitted.add(path, of_reason(e.reason())),
             }
         }
+        Ok(())
     }
 
     /// Whether a file changed after the listing was taken, as far as clocks can tell. The time is

@@ -254,7 +254,7 @@ impl<'a> Planner<'a, '_> {
         stamp: Stamp,
         named: bool,
     ) {
-        match ArtifactPath::new(to.clone()) {
+        match ArtifactPath::to_deliver(to.clone()) {
             Ok(path) => {
                 let wanted = Wanted {
                     source,

@@ -5,6 +5,7 @@ use threadline_files::{
     walk::{Found, walk},
 };
 
+use super::OthersFiles;
 use crate::{MAX_DEPTH, skip::exports_folder};
 
 /// How many files of one folder are looked at for a run's. A shared folder may have grown for years.
@@ -37,9 +38,10 @@ pub(super) enum Seen {
     Other(Found),
 }
 
-/// Whether a scope has nothing to deliver.
-pub(super) fn has_no_files(scope: &Root) -> bool {
+/// Whether a scope has nothing of its run to deliver.
+pub(super) fn has_no_files(scope: &Root, others: &OthersFiles) -> bool {
+    let others = others.beneath(scope);
     !walk(scope, MAX_DEPTH)
         .enter_if(exports_folder)
-        .any(|found| matches!(found, Found::File { .. }))
+        .any(|found| matches!(found, Found::File { path, .. } if !others.contains(&path)))
 }

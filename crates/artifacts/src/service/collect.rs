@@ -51,6 +51,8 @@ pub(super) fn testimony(proof: &Proof) -> Testimony {
         since_ms: proof.since_unix_ms.filter(|ms| *ms > 0),
         until_ms: proof.until_unix_ms.filter(|ms| *ms > 0),
         written: proof.written_files.clone(),
+        command_spans: proof.command_spans.clone(),
+        others_files: proof.others_files.clone(),
         overlapped: proof.overlapped,
     }
 }

@@ -1,5 +1,7 @@
 //! Listing a run's files, in both forms that callers know.
 
+use std::collections::HashSet;
+
 use threadline_contract::{
     Artifact, ArtifactScope, Base64, EmptyReason, Fault,
     plugin::{ExportParams, ExportResult, FlatArtifact, ManifestFile, NotInlined, PageManifest},
@@ -55,6 +57,7 @@ impl Service {
             max_files: positive(params.max_files).unwrap_or(200).min(MAX_PAGE),
             cursor: params.cursor.clone(),
             since_ms: testimony.since_ms,
+            others_files: testimony.others_files,
             constraints: Constraints::new(
                 &params.required_artifact_extensions,
                 &params.expected_file_count_by_extension,
@@ -65,7 +68,10 @@ impl Service {
         let mut export = request.workspace.export(session, run, &options)?;
         if first {
             let scope = std::mem::take(&mut export.omitted);
-            export.omitted = gathered.collected.omitted.with(scope, &export.artifacts);
+            let delivered: HashSet<&str> =
+                export.artifacts.iter().map(|a| a.path.as_str()).collect();
+            let is_delivered = |path: &str| delivered.contains(path);
+            export.omitted = gathered.collected.omitted.with(scope, is_delivered);
         }
         if export.empty_reason == Some(EmptyReason::ScopeEmpty) && export.omitted.total() > 0 {
             export.empty_reason = Some(EmptyReason::AllOmitted);

@@ -46,9 +46,11 @@ fn why(reason: OmitReason) -> Option<&'static str> {
         OmitReason::Unreadable => "it could not be read",
         OmitReason::Vanished => "it was gone when it was to be read",
         OmitReason::ChangedWhileReading => "it did not stand still while it was read",
-        OmitReason::AmbiguousOwner => "nothing tells whether this run or another one made it",
+        OmitReason::AmbiguousOwner => "nothing shows that this run made it",
         OmitReason::Placeholder => "it is a placeholder, not a result",
-        OmitReason::UnsafeName => "its name holds a backslash",
+        OmitReason::UnsafeName => {
+            "its name holds a backslash, a control character or a mark that turns the direction of writing"
+        }
         OmitReason::NameTaken => "the run's folder has another file of this name",
         OmitReason::OverLimit => "there are more files than one request takes",
         OmitReason::OutsideScope => "it lies outside every folder that a run delivers from",

@@ -43,6 +43,15 @@ struct Claim<'a> {
     file: &'a Artifact,
 }
 
+/// Everything in a folder.
+#[derive(Default)]
+struct Contents {
+    /// In the open and in the archives, by its path in the folder.
+    there: BTreeMap<String, There>,
+    /// Where the archives have a file that was delivered under a path.
+    archived: HashMap<String, Vec<String>>,
+}
+
 /// What reading a file came to: `None` if it could not be read.
 type Digests = HashMap<String, Option<Sha256>>;
 
@@ -52,7 +61,10 @@ pub(super) fn check(
     options: &VerifyOptions,
     tell: &(dyn Fn(Progress) + Sync),
 ) -> Result<Report, Error> {
-    let mut there = look(root, &found, options);
+    let Contents {
+        mut there,
+        archived,
+    } = look(root, &found, options);
     let mut claims: BTreeMap<String, Vec<Claim<'_>>> = BTreeMap::new();
     for (by, sourced) in found.receipts.iter().enumerate() {
         for file in sourced.receipt.files() {
@@ -73,12 +85,29 @@ pub(super) fn check(
     }
     // A copy of an archived file in the open is no extra file if it is the same file.
     let copies: HashMap<&str, Vec<&Artifact>> = copies(&found.receipts, &claims, &there);
-    let (digests, bytes_read) = read(root, wanted(&claims, &copies, &there), tell);
+    let wanted = wanted(&claims, &copies, &there, &archived);
+    let (digests, bytes_read) = read(root, wanted, tell);
 
     let mut intact = vec![0; found.receipts.len()];
     let mut findings = Vec::new();
     for (path, claims) in &claims {
-        judge(path, claims, &there, &digests, &mut intact, &mut findings);
+        let archived = archived.get(path).map(Vec::as_slice).unwrap_or_default();
+        let is_archived = |file: &Artifact| {
+            let mut digests = archived.iter().filter_map(|path| digests.get(path));
+            digests.any(|digest| *digest == Some(file.sha256))
+        };
+        let judged = judge(path, claims, &there, &digests, &is_archived);
+        for (claim, what) in claims.iter().zip(judged) {
+            match (what, intact.get_mut(claim.by)) {
+                (None, Some(count)) => *count += 1,
+                (None, None) => {}
+                (Some(what), _) => findings.push(Finding {
+                    path: path.clone(),
+                    run_id: Some(claim.run.clone()),
+                    what,
+                }),
+            }
+        }
     }
     if options.run.is_none() {
         for (path, what) in &there {
@@ -130,14 +159,10 @@ pub(super) fn check(
     })
 }
 
-/// Everything in the open and in the archives, by its path in the folder.
-fn look(root: &Root, found: &Found, options: &VerifyOptions) -> BTreeMap<String, There> {
-    let mut there = BTreeMap::new();
-    add(
-        &mut there,
-        "",
-        tree::list(root, DEPTH, |path| path != NOTES),
-    );
+/// Everything in the open and in the archives.
+fn look(root: &Root, found: &Found, options: &VerifyOptions) -> Contents {
+    let mut contents = Contents::default();
+    contents.add("", tree::list(root, DEPTH, |path| path != NOTES));
     let with_receipts = found.receipts.iter().filter_map(|r| r.folder.as_ref());
     let folders: BTreeSet<&String> = if options.receipts.is_empty() {
         found.folders.iter().chain(with_receipts).collect()
@@ -148,29 +173,33 @@ fn look(root: &Root, found: &Found, options: &VerifyOptions) -> BTreeMap<String,
         let archive = format!("{folder}/files");
         // Most runs have none.
         if let Ok(dir) = root.open_dir(&archive) {
-            add(
-                &mut there,
-                &format!("{archive}/"),
-                tree::list(&dir, DEPTH, |_| true),
-            );
+            contents.add(&format!("{archive}/"), tree::list(&dir, DEPTH, |_| true));
         }
     }
-    there
+    contents
 }
 
-fn add(there: &mut BTreeMap<String, There>, prefix: &str, tree: tree::Tree) {
-    for (path, stamp) in tree.files {
-        there.insert(format!("{prefix}{path}"), There::File { size: stamp.size });
-    }
-    for other in tree.others {
-        let what = match &other {
-            Walked::NotEntered { .. } | Walked::File { .. } => continue,
-            Walked::Problem { problem, .. } => match problem {
-                Problem::Unreadable | Problem::TooDeep | Problem::Protected => There::Unreadable,
-                Problem::Symlink | Problem::Special | Problem::NameNotUtf8 => There::Other,
-            },
-        };
-        there.insert(format!("{prefix}{}", other.path()), what);
+impl Contents {
+    /// Adds what lies in a folder: the open one (`prefix` is empty), or an archive.
+    fn add(&mut self, prefix: &str, tree: tree::Tree) {
+        for (path, stamp) in tree.files {
+            let full = format!("{prefix}{path}");
+            let file = There::File { size: stamp.size };
+            self.there.insert(full.clone(), file);
+            if !prefix.is_empty() {
+                self.archived.entry(path).or_default().push(full);
+            }
+        }
+        for other in tree.others {
+            let what = match &other {
+                Walked::NotEntered { .. } | Walked::File { .. } => continue,
+                Walked::Problem { problem, .. } => match problem {
+                    Problem::Unreadable | Problem::TooDeep | Problem::Protected => There::Unreadable,
+                    Problem::Symlink | Problem::Special | Problem::NameNotUtf8 => There::Other,
+                },
+            };
+            self.there.insert(format!("{prefix}{}", other.path()), what);
+        }
     }
 }
 
@@ -206,6 +235,7 @@ fn wanted(
     claims: &BTreeMap<String, Vec<Claim<'_>>>,
     copies: &HashMap<&str, Vec<&Artifact>>,
     there: &BTreeMap<String, There>,
+    archived: &HashMap<String, Vec<String>>,
 ) -> Vec<(String, u64)> {
     let sized = |path: &str, mut sizes: &mut dyn Iterator<Item = u64>| match there.get(path) {
         Some(There::File { size }) if (&mut sizes).any(|s| s == *size) => {
@@ -219,7 +249,16 @@ fn wanted(
     let extra = copies
         .iter()
         .filter_map(|(path, all)| sized(path, &mut all.iter().map(|f| f.size)));
-    expected.chain(extra).collect()
+    // What a run expects in the open may lie in the archive of a later one.
+    let elsewhere = claims.iter().flat_map(|(path, all)| {
+        let places = archived.get(path).map(Vec::as_slice).unwrap_or_default();
+        places
+            .iter()
+            .filter_map(move |place| sized(place, &mut all.iter().map(|c| c.file.size)))
+    });
+    // Each once: most files of an archive are also expected there.
+    let all: BTreeMap<String, u64> = expected.chain(extra).chain(elsewhere).collect();
+    all.into_iter().collect()
 }
 
 /// Reads files, several at a time, none of them whole in memory.
@@ -267,15 +306,14 @@ fn read(
     (digests, bytes.into_inner())
 }
 
-/// Judges one path for all who expect a file there.
+/// Judges one path for all who expect a file there: what is the matter for each of them, if anything.
 fn judge(
     path: &str,
     claims: &[Claim<'_>],
     there: &BTreeMap<String, There>,
     digests: &Digests,
-    intact: &mut [u64],
-    findings: &mut Vec<Finding>,
-) {
+    is_archived: &dyn Fn(&Artifact) -> bool,
+) -> Vec<Option<What>> {
     let digest = digests.get(path).copied();
     let right = |claim: &Claim<'_>| match (there.get(path), digest) {
         (Some(There::File { size }), Some(Some(found))) => {
@@ -284,35 +322,26 @@ fn judge(
         _ => false,
     };
     let somebodys = claims.iter().any(right);
-    for claim in claims {
-        if right(claim) {
-            if let Some(count) = intact.get_mut(claim.by) {
-                *count += 1;
-            }
-            continue;
-        }
-        let what = match there.get(path) {
-            // Another run's file has taken the place.
-            _ if somebodys => What::Missing,
-            Some(There::File { size }) => match digest {
-                Some(None) => What::Unreadable,
-                digest => What::Differs {
-                    size: claim.file.size,
-                    found_size: *size,
-                    sha256: claim.file.sha256,
-                    found_sha256: digest.flatten(),
-                },
+    let wrong = |claim: &Claim<'_>| match there.get(path) {
+        // Another run's file has taken the place.
+        _ if somebodys => What::Missing,
+        Some(There::File { size }) => match digest {
+            Some(None) => What::Unreadable,
+            digest => What::Differs {
+                size: claim.file.size,
+                found_size: *size,
+                sha256: claim.file.sha256,
+                found_sha256: digest.flatten(),
             },
-            Some(There::Other) => What::NotAFile,
-            Some(There::Unreadable) => What::Unreadable,
-            None => absent(path, there),
-        };
-        findings.push(Finding {
-            path: path.to_owned(),
-            run_id: Some(claim.run.clone()),
-            what,
-        });
-    }
+        },
+        Some(There::Other) => What::NotAFile,
+        Some(There::Unreadable) => What::Unreadable,
+        None => absent(path, there),
+    };
+    claims
+        .iter()
+        .map(|claim| (!right(claim) && !is_archived(claim.file)).then(|| wrong(claim)))
+        .collect()
 }
 
 /// A file that the listing did not come upon: not there, or behind a folder that cannot be listed.

@@ -47,7 +47,6 @@ pub(super) fn receipts(root: &Root, options: &VerifyOptions) -> Result<Found, Er
         let receipts = found.receipts.iter().map(|r| r.receipt.run_id.to_string());
         there.extend(receipts);
         found.receipts.retain(|r| r.receipt.run_id == *run);
-        found.folders.clear();
         let own = format!("{}/{RECEIPT}", run_folder(&segment(run.as_str())));
         let all = format!("{NOTES}/runs");
         found.refused.retain(|r| r.path == own || r.path == all);

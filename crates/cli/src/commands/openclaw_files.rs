@@ -8,11 +8,12 @@ macro_rules! plugin_files {
 }
 
 /// Every file that the gateway needs, by its path in the plugin's folder.
-pub(super) const FILES: [(&str, &str); 22] = plugin_files![
+pub(super) const FILES: [(&str, &str); 23] = plugin_files![
     "index.js",
     "openclaw.plugin.json",
     "package.json",
     "src/command.js",
+    "src/commands.js",
     "src/deeds.js",
     "src/download.js",
     "src/hooks.js",

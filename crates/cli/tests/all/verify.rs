@@ -309,6 +309,28 @@ fn what_a_later_run_replaced_is_still_proven() {
         .ended(0);
 }
 
+/// Two runs delivered the same bytes, and a third one others: the same bytes are there for both.
+#[test]
+fn a_retry_that_delivers_the_same_again_takes_nothing_from_the_run_before() {
+    let delivered = Delivered::new();
+    let (world, name) = (&delivered.world, &delivered.name);
+    for prompt in ["one two two three three three", "four four words here"] {
+        world.run(&["run", "--thread", name, prompt]).ended(0);
+    }
+    let said = world.run(&["verify", name, "--json"]).ended(0).json();
+    let told: Vec<(&Value, &Value)> = said["receipts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| (&r["files"], &r["intact"]))
+        .collect();
+    assert_eq!(told, [(&json!(3), &json!(3)); 3]);
+    assert_eq!(said["findings"], json!([]));
+    world
+        .run(&["verify", name, "--run", &delivered.run])
+        .ended(0);
+}
+
 /// A receipt as somebody would forge it: for these files alone, with a digest that fits.
 fn forge(path: &Path, keep: usize) {
     let mut whole: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();

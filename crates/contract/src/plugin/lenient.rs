@@ -25,6 +25,15 @@ pub fn texts<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     Ok(some_texts(d)?.unwrap_or_default())
 }
 
+/// A list of texts as they are; what is no text is left out.
+pub fn exact_texts<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    let Value::Array(items) = Value::deserialize(d)? else {
+        return Ok(Vec::new());
+    };
+    let texts = items.iter().filter_map(Value::as_str);
+    Ok(texts.map(str::to_owned).collect())
+}
+
 /// As [`texts`], but tells an empty list from none.
 pub fn some_texts<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
     let Value::Array(items) = Value::deserialize(d)? else {

@@ -59,7 +59,7 @@ impl Driver<'_> {
                     .store()
                     .put_manifest(
                         &self.lease,
-                        &manifest.artifacts,
+                        manifest.artifacts.iter(),
                         &manifest.omitted,
                         manifest.empty_reason,
                     )

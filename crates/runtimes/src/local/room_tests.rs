@@ -29,7 +29,7 @@ fn workspace(runs: &[&str]) -> (tempfile::TempDir, Workspace) {
         std::fs::write(prepared.artifact_dir.join("a.txt"), [b'a'; 100]).unwrap();
         let files = workspace.manifest(&run.session, &run.run).unwrap();
         workspace
-            .write_receipt(&run.session, &run.run, files.artifacts)
+            .write_receipt(&run.session, &run.run, &files.artifacts.into())
             .unwrap();
     }
     (folder, workspace)

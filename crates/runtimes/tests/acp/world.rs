@@ -288,7 +288,7 @@ pub(crate) async fn files(
 ) -> (BTreeMap<String, String>, Manifest) {
     let manifest = acp.collect(plan, end).await.unwrap();
     let mut files = BTreeMap::new();
-    for artifact in &manifest.artifacts {
+    for artifact in manifest.artifacts.iter().map(Result::unwrap) {
         let identity = Identity {
             session: plan.session.clone(),
             run: plan.run.clone(),

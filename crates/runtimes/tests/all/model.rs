@@ -104,7 +104,7 @@ async fn a_claim_is_not_a_file() {
     assert_eq!(
         manifest,
         Manifest {
-            artifacts: vec![],
+            artifacts: vec![].into(),
             omitted: vec![],
             empty_reason: Some(EmptyReason::ScopeEmpty),
             receipt: manifest.receipt,

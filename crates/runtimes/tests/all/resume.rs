@@ -352,7 +352,7 @@ async fn files_that_somebody_took_away_are_named() {
         assert_eq!(
             (manifest.artifacts, manifest.omitted, manifest.empty_reason),
             (
-                vec![],
+                vec![].into(),
                 vec![gone("a/one.md"), gone("two.md")],
                 Some(EmptyReason::AllOmitted)
             )

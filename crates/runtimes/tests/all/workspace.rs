@@ -138,6 +138,7 @@ async fn what_is_read_is_what_was_exported_or_an_error() {
     let notes = manifest
         .artifacts
         .iter()
+        .map(Result::unwrap)
         .find(|a| a.path.as_str() == "notes.md")
         .unwrap();
     let identity = Identity {
@@ -148,7 +149,7 @@ async fn what_is_read_is_what_was_exported_or_an_error() {
         sha256: notes.sha256,
     };
     let body = builtin.open(&identity).await.unwrap();
-    assert_eq!(&body.artifact, notes);
+    assert_eq!(body.artifact, notes);
     let read = body.reader.read_at(2, 5).await.unwrap();
     assert_eq!(read, "Notes".as_bytes());
     for at in [notes.size, notes.size + 1] {
@@ -180,7 +181,7 @@ async fn a_large_file_is_proven_while_it_is_handed_over() {
     fs::write(scope.join("large.bin"), &content).unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(2_100)).await;
     let manifest = builtin.collect(&plan, &end).await.unwrap();
-    let mut artifacts = manifest.artifacts.into_iter();
+    let mut artifacts = manifest.artifacts.iter().map(Result::unwrap);
     let large = artifacts.find(|a| a.size == SIZE).unwrap();
     let identity = Identity {
         session: plan.session.clone(),

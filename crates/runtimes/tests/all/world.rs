@@ -203,7 +203,7 @@ pub(crate) async fn files(
 ) -> BTreeMap<String, String> {
     let manifest = builtin.collect(plan, end).await.unwrap();
     let mut files = BTreeMap::new();
-    for artifact in manifest.artifacts {
+    for artifact in manifest.artifacts.iter().map(Result::unwrap) {
         let identity = threadline_runtimes::Identity {
             session: plan.session.clone(),
             run: plan.run.clone(),

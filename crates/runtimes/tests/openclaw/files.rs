@@ -125,7 +125,8 @@ async fn pages_add_up_and_what_is_not_this_runs_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = begun(&gateway, folder.path()).await;
     let manifest = runtime.collect(&plan(RUN, "x"), &ended()).await.unwrap();
-    let paths: Vec<_> = manifest.artifacts.iter().map(|a| a.path.as_str()).collect();
+    let files = manifest.artifacts.iter().map(Result::unwrap);
+    let paths: Vec<String> = files.map(|a| a.path.to_string()).collect();
     assert_eq!(paths, ["a.txt", "b.txt"]);
     let left = |path: &str, reason| Omitted {
         path: path.into(),
@@ -233,7 +234,8 @@ async fn asked_after(gateway: &Scripted, end: &End) -> Vec<(String, Value)> {
     let places = runtime.prepare(&plan).await.unwrap();
     runtime.start(&plan, &places).await.unwrap();
     let manifest = runtime.collect(&plan, end).await.unwrap();
-    let paths: Vec<_> = manifest.artifacts.iter().map(|a| a.path.as_str()).collect();
+    let files = manifest.artifacts.iter().map(Result::unwrap);
+    let paths: Vec<String> = files.map(|a| a.path.to_string()).collect();
     assert_eq!(paths, ["a.txt", "b.txt"]);
     let left: Vec<_> = manifest.omitted.iter().map(|o| o.path.as_str()).collect();
     assert_eq!(left, ["c.md"]);

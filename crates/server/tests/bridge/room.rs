@@ -114,7 +114,7 @@ async fn a_run_without_files_has_a_receipt_too() {
 async fn what_is_used_stays_and_other_accounts_are_not_seen() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path()).await;
-    for params in [json!({}), json!({"dryRun": true}), json!({"maxAge": 1})] {
+    for params in [json!({}), json!({"dryRun": false}), json!({"maxAge": 1})] {
         let code = world.code("xworkmate.artifacts.gc", params).await;
         assert_eq!(code, "INVALID_REQUEST");
     }
@@ -149,6 +149,42 @@ async fn what_is_used_stays_and_other_accounts_are_not_seen() {
     result = world.ended("draft:1").await;
     assert_eq!(result["artifacts"]["removed"], Value::Null);
     world.stop().await;
+}
+
+/// Who only asks need not say by which rule.
+#[tokio::test]
+async fn a_dry_run_alone_says_what_the_operators_rule_would_remove() {
+    let alone = json!({"dryRun": true});
+    for keep in [
+        Keep::FOR_EVER,
+        Keep {
+            max_age: None,
+            max_bytes: Some(0),
+        },
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            keep,
+            ..Options::default()
+        };
+        let world = World::with(folder.path(), options).await;
+        let (_, result) = world.run(&turn("draft:1", WRITES)).await;
+        let mut said = gc(&world, TOKEN, alone.clone()).await;
+        let said = said.as_object_mut().unwrap();
+        assert!(said.remove("bytesAfter").unwrap().as_u64() > Some(0));
+        for kept in said["kept"].as_array_mut().unwrap() {
+            kept.as_object_mut().unwrap().remove("until");
+        }
+        // Links lead to them, so they stay in any case.
+        let kept = match keep.max_bytes {
+            None => json!([]),
+            Some(_) => json!([{"scope": result["artifactScope"], "why": "held"}]),
+        };
+        let mut want = nothing(kept);
+        want["dryRun"] = json!(true);
+        assert_eq!(json!(said), want);
+        world.stop().await;
+    }
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ on_both![
     a_large_manifest_is_paged,
     names_of_any_kind_are_found,
     a_manifest_is_refused_whole,
+    a_list_that_breaks_off_changes_nothing,
     a_manifest_is_fenced,
     accounts_do_not_see_each_others_files,
 ];
@@ -26,6 +27,12 @@ fn artifact(path: &str) -> Artifact {
     }
 }
 
+/// As they come from a list on disk.
+fn each(files: &[Artifact]) -> impl Iterator<Item = std::io::Result<Artifact>> + Send + 'static {
+    let all: Vec<_> = files.iter().cloned().map(Ok).collect();
+    all.into_iter()
+}
+
 async fn a_manifest_comes_back_and_is_replaced_whole(world: World) {
     let (run, lease) = world.leased().await;
     let store = &world.store;
@@ -37,9 +44,7 @@ async fn a_manifest_comes_back_and_is_replaced_whole(world: World) {
         path: "big \"x\".bin".to_owned(),
         reason: OmitReason::TooLarge,
     }];
-    // Given in any order, kept in the order of their bytes.
-    let files = ["b.txt", "a/z.txt", "a b.txt", "B.txt", "ä.txt"].map(artifact);
-    let sorted = ["B.txt", "a b.txt", "a/z.txt", "b.txt", "ä.txt"].map(artifact);
+    let files = ["B.txt", "a b.txt", "a/z.txt", "b.txt", "ä.txt"].map(artifact);
     for _ in 0..2 {
         let wanted = Run {
             omitted: omitted.clone(),
@@ -47,15 +52,17 @@ async fn a_manifest_comes_back_and_is_replaced_whole(world: World) {
             artifact_state: ArtifactState::Done,
             ..store.run_any(&run.id).await.unwrap()
         };
-        let put = store.put_manifest(&lease, &files, &omitted, None).await;
+        let put = store
+            .put_manifest(&lease, each(&files), &omitted, None)
+            .await;
         assert_eq!(put.unwrap(), wanted);
         assert_eq!(store.run_any(&run.id).await.unwrap(), wanted);
         let found = store.artifacts(&account(), &run.id, 0, 9).await.unwrap();
-        assert_eq!(found, sorted);
+        assert_eq!(found, files);
         assert_eq!(store.artifact_count(&account(), &run.id).await.unwrap(), 5);
     }
     let put = store
-        .put_manifest(&lease, &[], &[], Some(EmptyReason::ScopeEmpty))
+        .put_manifest(&lease, each(&[]), &[], Some(EmptyReason::ScopeEmpty))
         .await
         .unwrap();
     assert_eq!(put.empty_reason, Some(EmptyReason::ScopeEmpty));
@@ -71,7 +78,10 @@ async fn a_large_manifest_is_paged(world: World) {
         .map(|n| artifact(&format!("out/{n:05}.txt")))
         .collect();
     let store = &world.store;
-    store.put_manifest(&lease, &files, &[], None).await.unwrap();
+    store
+        .put_manifest(&lease, each(&files), &[], None)
+        .await
+        .unwrap();
     let mut seen = vec![];
     loop {
         let page = store
@@ -104,7 +114,10 @@ async fn names_of_any_kind_are_found(world: World) {
     .map(artifact);
     files[0].size = i64::MAX as u64;
     let store = &world.store;
-    store.put_manifest(&lease, &files, &[], None).await.unwrap();
+    store
+        .put_manifest(&lease, each(&files), &[], None)
+        .await
+        .unwrap();
     for file in &files {
         let found = store.artifact(&account(), &run.id, &file.path).await;
         assert_eq!(found.unwrap(), *file);
@@ -115,7 +128,7 @@ async fn a_manifest_is_refused_whole(world: World) {
     let (run, lease) = world.leased().await;
     let store = &world.store;
     store
-        .put_manifest(&lease, &[artifact("kept")], &[], None)
+        .put_manifest(&lease, each(&[artifact("kept")]), &[], None)
         .await
         .unwrap();
     let before = store.run_any(&run.id).await.unwrap();
@@ -131,7 +144,9 @@ async fn a_manifest_is_refused_whole(world: World) {
             path: "x".to_owned(),
             reason: OmitReason::Symlink,
         }];
-        let put = store.put_manifest(&lease, &files, &omitted, None).await;
+        let put = store
+            .put_manifest(&lease, each(&files), &omitted, None)
+            .await;
         assert!(matches!(put, Err(StoreError::Invalid(_))), "{put:?}");
         let found = store.artifacts(&account(), &run.id, 0, 9).await.unwrap();
         assert_eq!(found, [artifact("kept")]);
@@ -139,11 +154,28 @@ async fn a_manifest_is_refused_whole(world: World) {
     }
 }
 
+/// What was there before stays when the list breaks off.
+async fn a_list_that_breaks_off_changes_nothing(world: World) {
+    let (run, lease) = world.leased().await;
+    let store = &world.store;
+    let kept = [artifact("kept")];
+    store
+        .put_manifest(&lease, each(&kept), &[], None)
+        .await
+        .unwrap();
+    let files: Vec<Artifact> = (0..9_000).map(|n| artifact(&format!("{n:05}"))).collect();
+    let broken = each(&files).chain([Err(std::io::Error::other("gone"))]);
+    let put = store.put_manifest(&lease, broken, &[], None).await;
+    assert!(matches!(put, Err(StoreError::Invalid(_))), "{put:?}");
+    let found = store.artifacts(&account(), &run.id, 0, 9).await.unwrap();
+    assert_eq!(found, kept);
+}
+
 async fn a_manifest_is_fenced(world: World) {
     let (run, stale) = world.stale().await;
     let store = &world.store;
     let put = store
-        .put_manifest(&stale, &[artifact("a")], &[], None)
+        .put_manifest(&stale, each(&[artifact("a")]), &[], None)
         .await;
     assert!(matches!(put, Err(StoreError::Stale)), "{put:?}");
     assert_eq!(store.artifact_count(&account(), &run.id).await.unwrap(), 0);
@@ -155,7 +187,7 @@ async fn accounts_do_not_see_each_others_files(world: World) {
     let (run, lease) = world.leased().await;
     let (store, file) = (&world.store, artifact("a"));
     store
-        .put_manifest(&lease, std::slice::from_ref(&file), &[], None)
+        .put_manifest(&lease, each(std::slice::from_ref(&file)), &[], None)
         .await
         .unwrap();
     for (who, run) in [(other(), run.id.clone()), (account(), RunId::fresh())] {

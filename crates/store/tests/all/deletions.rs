@@ -67,7 +67,7 @@ async fn fill(world: &World, name: &str) {
         content_type: "text/plain".into(),
     };
     store
-        .put_manifest(&lease, &[artifact], &[], None)
+        .put_manifest(&lease, std::iter::once(Ok(artifact)), &[], None)
         .await
         .unwrap();
     let change = RunChange {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use threadline_contract::{
     Artifact, ArtifactPath, Code, EmptyReason, Fault, Millis, OmitReason, Omitted,
     plugin::{COLLECT, CollectParams, ExportParams, GATHER, LIST, OmittedSet, PREPARE, Proof},
+    shown_name,
 };
 
 use super::{Files, Flat, LARGE, foreign, left, no_plugin, own_scope, whose};
@@ -129,17 +130,17 @@ impl Files {
         };
         let all = named(left).into_iter().chain(listed.omitted);
         let mut omitted = left::told(all, end, plan);
-        let mut manifest = Manifest {
-            artifacts: listed.artifacts,
-            empty_reason: listed.empty_reason,
-            ..Manifest::default()
-        };
-        let taken: HashSet<&str> = manifest.artifacts.iter().map(|a| a.path.as_str()).collect();
+        let taken: HashSet<&str> = listed.artifacts.iter().map(|a| a.path.as_str()).collect();
         let mut told = HashSet::new();
         omitted.retain(|o| {
             !taken.contains(o.path.as_str()) && told.insert((o.path.clone(), o.reason))
         });
-        manifest.omitted = omitted;
+        let mut manifest = Manifest {
+            artifacts: listed.artifacts.into(),
+            omitted,
+            empty_reason: listed.empty_reason,
+            ..Manifest::default()
+        };
         if manifest.artifacts.is_empty() {
             manifest.empty_reason =
                 Some(match (manifest.omitted.is_empty(), manifest.empty_reason) {
@@ -256,6 +257,7 @@ impl Files {
             written_files: end.wrote.clone(),
             // What was not seen may have been all the same: then the plugin's own books tell.
             overlapped: others.then_some(true),
+            ..Proof::default()
         }
     }
 
@@ -298,7 +300,7 @@ impl Files {
 
 fn take(file: Flat, plan: &TurnPlan) -> Result<Artifact, Omitted> {
     let omit = |reason| Omitted {
-        path: file.relative_path.clone(),
+        path: shown_name(&file.relative_path).into_owned(),
         reason,
     };
     if file.placeholder {
@@ -308,7 +310,8 @@ fn take(file: Flat, plan: &TurnPlan) -> Result<Artifact, Omitted> {
     if scope.is_some_and(|scope| own_scope(scope, &plan.session, &plan.run).is_none()) {
         return Err(omit(OmitReason::OutsideScope));
     }
-    let path = ArtifactPath::new(&file.relative_path).map_err(|_| omit(OmitReason::UnsafeName))?;
+    let path = ArtifactPath::to_deliver(&file.relative_path);
+    let path = path.map_err(|_| omit(OmitReason::UnsafeName))?;
     Ok(Artifact {
         path,
         size: file.size_bytes,

@@ -296,7 +296,7 @@ impl Runtime for Remote {
                 content_type: "text/plain".into(),
             };
             Ok(Manifest {
-                artifacts: vec![artifact("a.txt")],
+                artifacts: vec![artifact("a.txt")].into(),
                 ..Manifest::default()
             })
         })
