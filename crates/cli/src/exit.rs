@@ -155,6 +155,7 @@ impl Exit {
             | C::TurnDeclined
             | C::ModelUnreachable
             | C::ModelFailed
+            | C::AnswerIncomplete
             | C::ModelRefusesTools
             | C::BudgetExceeded
             | C::TerminalWithoutEvidence

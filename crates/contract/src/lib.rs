@@ -35,7 +35,7 @@ pub use artifact::{
     OmitReason, Omitted, Removed, RemovedFor, Sha256,
 };
 pub use code::{Code, ResultCode, SetBy};
-pub use event::{EVENTS, SessionUpdate, Step, StepState, UpdateKind, Usage};
+pub use event::{EVENTS, SessionUpdate, Step, StepState, UpdateKind, Usage, round_usd};
 pub use fault::Fault;
 pub use ids::{
     AccountId, AppThreadKey, BadId, Millis, QuestionId, RequestId, RunId, SessionKey, TokenId,
@@ -47,4 +47,6 @@ pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt};
 pub use routing::{Routing, RuntimeId};
 pub use scope::ArtifactScope;
 pub use secrets::without_secrets;
-pub use snapshot::{LoadClass, Progress, QueuePlace, RunStatus, Snapshot, Source, Stage};
+pub use snapshot::{
+    LoadClass, Progress, QueuePlace, RunStatus, RunWarning, Snapshot, Source, Stage,
+};

@@ -364,6 +364,10 @@ impl Scene<'_> {
             if let Some(trouble) = trouble {
                 eprintln!("{} {trouble}\n", context.err.bad("✗"));
             }
+            eprint!(
+                "{}",
+                ending::warnings(ending::last_warnings(view), context.err)
+            );
             self.screen.write(&summary);
         }
         copied.map(|_| exit)

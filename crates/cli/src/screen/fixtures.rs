@@ -57,6 +57,7 @@ pub(crate) fn message(role: Role, text: &str) -> Message {
         run_id: None,
         error: false,
         unfinished: false,
+        warnings: vec![],
         state: None,
     }
 }

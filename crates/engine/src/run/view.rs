@@ -2,7 +2,7 @@
 
 use threadline_contract::{
     ArtifactScope, ArtifactSet, Code, Fault, Millis, Progress, Question, QuestionState, QueuePlace,
-    RuntimeId, Snapshot, Source,
+    RunStatus, RunWarning, RuntimeId, Snapshot, Source,
 };
 use threadline_store::{Phase, Run};
 
@@ -19,6 +19,19 @@ pub(crate) struct Around {
     pub(crate) unheard: Option<(Code, Millis)>,
 }
 
+/// What a run's runtime told beside that it completed.
+fn warnings(run: &Run) -> Vec<RunWarning> {
+    let told = run
+        .message
+        .iter()
+        .filter(|_| run.status == RunStatus::Completed);
+    let warning = |message: &String| RunWarning {
+        code: Code::AnswerIncomplete,
+        message: message.clone(),
+    };
+    told.map(warning).collect()
+}
+
 /// The snapshot of a run.
 pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot, Fault> {
     let declared = !kept.plan.deliverables.is_empty();
@@ -32,7 +45,7 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
     let overdue = !ended && !waiting && deadline.is_some_and(|deadline| now >= deadline);
     let unheard = around.unheard.filter(|_| !ended);
     Ok(Snapshot {
-        success: !ended || run.status == threadline_contract::RunStatus::Completed,
+        success: !ended || run.status == RunStatus::Completed,
         status: run.status,
         session_id: run.thread.clone(),
         thread_id: run.thread.clone(),
@@ -51,6 +64,7 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
         text: run.text.clone(),
         code: run.code.or(overdue.then_some(Code::RunDeadlineExceeded)),
         message: run.message.clone(),
+        warnings: warnings(run),
         progress: (!ended).then(|| Progress {
             stage: phase::stage(run.phase, waiting, declared),
             message: None,
