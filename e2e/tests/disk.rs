@@ -119,7 +119,11 @@ async fn a_run_that_waits_for_room_says_so_everywhere() {
         .as_str()
         .unwrap()
         .to_owned();
-    until("it works", async || world.events(&key).await.len() > 5).await;
+    until("it works", async || {
+        let task = world.rpc("xworkmate.tasks.get", json!({"appThreadKey": key}));
+        task.await["result"]["startedAt"].is_i64() && world.events(&key).await.len() > 5
+    })
+    .await;
     let mut watch = world.command(["watch", &name]);
     let log = fs::File::create(world.path().join("watch.log")).unwrap();
     watch.stdout(log.try_clone().unwrap()).stderr(log);
