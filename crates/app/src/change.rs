@@ -288,6 +288,7 @@ pub(crate) fn lost(
         run_id: run,
         error: true,
         unfinished: false,
+        warnings: vec![],
         state: None,
     });
     settle(record, trouble.code);
@@ -584,6 +585,7 @@ fn fail(record: &mut TaskThread, code: ResultCode, message: &str) {
         run_id: None,
         error: true,
         unfinished: false,
+        warnings: vec![],
         state: None,
     });
 }
@@ -596,6 +598,7 @@ fn ask(record: &mut TaskThread, turn: &QueuedTurn, state: TurnState) {
         run_id: None,
         error: false,
         unfinished: false,
+        warnings: vec![],
         state: Some(state),
     });
 }
@@ -628,11 +631,15 @@ fn state_of(code: ResultCode) -> TurnState {
 
 /// What a run said goes into the transcript; a run that did not come to its end has said only a part.
 fn said(record: &mut TaskThread, snapshot: &Snapshot, verdict: &Verdict, now: Millis) {
-    let Some(text) = &verdict.text else {
-        return;
+    let text = match &verdict.text {
+        Some(text) => text,
+        // What is missing may be all of it.
+        None if !snapshot.warnings.is_empty() => "",
+        None => return,
     };
     let said = Message {
         unfinished: is_cut(snapshot),
+        warnings: snapshot.warnings.clone(),
         ..of_run(&snapshot.run_id, text, now)
     };
     answer(record, said);
@@ -651,6 +658,7 @@ fn of_run(run: &RunId, text: &str, now: Millis) -> Message {
         run_id: Some(run.clone()),
         error: false,
         unfinished: false,
+        warnings: vec![],
         state: None,
     }
 }

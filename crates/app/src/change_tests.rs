@@ -1,7 +1,7 @@
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use serde_json::json;
-use threadline_contract::OmitReason;
+use threadline_contract::{OmitReason, RunWarning};
 
 use super::*;
 
@@ -103,6 +103,38 @@ fn the_first_scope_stands_and_a_new_run_brings_its_own() {
         r.context_state.messages[0].run_id,
         Some(RunId::new("turn-2").unwrap())
     );
+}
+
+#[test]
+fn an_answer_keeps_the_warnings_of_its_run() {
+    let warning = RunWarning {
+        code: Code::AnswerIncomplete,
+        message: "A part may be missing.".into(),
+    };
+    // Also where nothing but the warning is left of it.
+    for text in [Some("half"), None] {
+        let mut r = record();
+        asked(&mut r, turn(1), Place::Start).unwrap();
+        begin(&mut r, &request(1), Millis(9)).unwrap();
+        let told = Snapshot {
+            warnings: vec![warning.clone()],
+            ..snapshot(1, "completed")
+        };
+        let verdict = Verdict {
+            text: text.map(str::to_owned),
+            ..good()
+        };
+        for _ in 0..2 {
+            ended(&mut r, &request(1), &told, &verdict, Millis(1), Millis(3)).unwrap();
+        }
+        let answers = r.context_state.messages.iter();
+        let answers = answers.filter(|m| m.role == Role::Assistant);
+        let answers: Vec<_> = answers
+            .map(|m| (m.text.as_str(), m.error, m.warnings.clone()))
+            .collect();
+        let want = (text.unwrap_or_default(), false, vec![warning.clone()]);
+        assert_eq!(answers, [want]);
+    }
 }
 
 #[test]

@@ -161,6 +161,7 @@ impl Exit {
             | C::PathProtected
             | C::ModelUnreachable
             | C::ModelFailed
+            | C::AnswerIncomplete
             | C::ModelRefusesTools
             | C::BudgetExceeded
             | C::TerminalWithoutEvidence

@@ -118,6 +118,7 @@ codes! {
     PathProtected "PATH_PROTECTED" Runtime -32003 403 "The path leads to Threadline's own data or settings, which no task may read or change. Name a file of yours.";
     ModelUnreachable "MODEL_UNREACHABLE" Runtime -32002 502 "The model endpoint does not answer. Check THREADLINE_MODEL_URL.";
     ModelFailed "MODEL_FAILED" Runtime -32002 502 "The model endpoint answered with an error. The sentence carries it.";
+    AnswerIncomplete "ANSWER_INCOMPLETE" Runtime -32002 502 "The run completed, but a part of its answer may be missing: a warning, not a failure. Read the answer before you rely on it, and send the message again if it breaks off.";
     ModelRefusesTools "MODEL_REFUSES_TOOLS" Runtime -32002 422 "This model takes no tools. Set THREADLINE_MODEL to one that does.";
     BudgetExceeded "BUDGET_EXCEEDED" Runtime -32002 422 "The turn used up its steps or time. Ask for less at once, or raise `builtin.max_steps`.";
     RunDeadlineExceeded "OPENCLAW_RUN_DEADLINE_EXCEEDED" Bridge -32002 504 "The run has used up the time of its class and goes on: only its runtime ends it. Wait for it, or cancel it.";

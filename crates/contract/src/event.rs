@@ -19,7 +19,7 @@ pub enum UpdateKind {
 }
 
 /// Every name of an update, in the order in which a run mostly says them.
-pub const EVENTS: [&str; 14] = [
+pub const EVENTS: [&str; 15] = [
     "queued",
     "started",
     "delta",
@@ -29,6 +29,7 @@ pub const EVENTS: [&str; 14] = [
     "task.question_closed",
     "task.note",
     "task.usage",
+    "task.progress",
     "task.deadline_exceeded",
     "task.cancel_requested",
     "task.verifying",
@@ -52,8 +53,8 @@ pub struct SessionUpdate {
     #[serde(rename = "type")]
     pub kind: UpdateKind,
     /// What it tells: `queued`, `started`, `delta`, `delta.reset`, `task.step`, `task.question_asked`,
-    /// `task.question_closed`, `task.note`, `task.usage`, `task.deadline_exceeded`, `task.cancel_requested`,
-    /// `task.verifying`, `task.ended` or `completed`.
+    /// `task.question_closed`, `task.note`, `task.usage`, `task.progress` (never logged), `task.deadline_exceeded`,
+    /// `task.cancel_requested`, `task.verifying`, `task.ended` or `completed`.
     pub event: String,
     /// When it happened.
     pub at: Millis,
@@ -178,8 +179,21 @@ pub struct Usage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// Cost in US dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "decimal_usd"
+    )]
     pub cost_usd: Option<f64>,
+}
+
+/// An amount of money without the digits that sums of binary fractions leave: to a billionth of a dollar.
+pub fn round_usd(amount: f64) -> f64 {
+    (amount * 1e9).round() / 1e9
+}
+
+fn decimal_usd<S: serde::Serializer>(amount: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+    amount.map(round_usd).serialize(to)
 }
 
 impl Usage {
@@ -201,6 +215,9 @@ impl Usage {
     }
 }
 
+/// Digits behind the point of an amount of money that are shown at most.
+const MAX_COST_DIGITS: usize = 9;
+
 #[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
 fn many(n: u64) -> String {
     match n {
@@ -210,13 +227,15 @@ fn many(n: u64) -> String {
     }
 }
 
-/// At least two digits that mean something.
+/// At least two digits that mean something, so that little is not told as nothing.
 fn cost(usd: f64) -> String {
-    match usd {
-        usd if usd >= 0.1 || usd <= 0.0 => format!("${usd:.2}"),
-        usd if usd >= 0.01 => format!("${usd:.3}"),
-        usd => format!("${usd:.4}"),
+    let mut digits = 2;
+    let mut shown = 0.1;
+    while usd > 0.0 && usd < shown && digits < MAX_COST_DIGITS {
+        digits += 1;
+        shown /= 10.0;
     }
+    format!("${usd:.digits$}")
 }
 
 #[cfg(test)]
@@ -248,5 +267,19 @@ mod tests {
         );
         assert_eq!(told(None, None, Some(0.0213)), words("$0.021"));
         assert_eq!(told(None, None, Some(0.00213)), words("$0.0021"));
+        assert_eq!(told(None, None, Some(0.000_042)), words("$0.000042"));
+    }
+
+    #[test]
+    fn a_sum_is_written_without_the_digits_of_binary_fractions() {
+        let usage = Usage {
+            cost_usd: Some(0.1 + 0.2),
+            ..Usage::default()
+        };
+        assert_ne!(usage.cost_usd, Some(0.3));
+        let text = serde_json::to_string(&usage).unwrap();
+        assert_eq!(text, "{\"costUsd\":0.3}");
+        let none = serde_json::to_string(&Usage::default()).unwrap();
+        assert_eq!(none, "{}");
     }
 }

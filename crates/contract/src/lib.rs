@@ -36,7 +36,7 @@ pub use artifact::{
     OmitReason, Omitted, Removed, RemovedFor, Sha256, shown_name,
 };
 pub use code::{Code, ResultCode, SetBy};
-pub use event::{EVENTS, SessionUpdate, Step, StepState, UpdateKind, Usage};
+pub use event::{EVENTS, SessionUpdate, Step, StepState, UpdateKind, Usage, round_usd};
 pub use fault::Fault;
 pub use ids::{
     AccountId, AppThreadKey, BadId, Millis, QuestionId, RequestId, RunId, SessionKey, TokenId,
@@ -48,5 +48,7 @@ pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt, ReceiptText};
 pub use routing::{Routing, RuntimeId};
 pub use scope::ArtifactScope;
 pub use secrets::without_secrets;
-pub use snapshot::{LoadClass, Progress, QueuePlace, RunStatus, Snapshot, Source, Stage};
+pub use snapshot::{
+    LoadClass, Progress, QueuePlace, RunStatus, RunWarning, Snapshot, Source, Stage,
+};
 pub use twins::{Twins, warnings_about_twins};

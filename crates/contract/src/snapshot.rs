@@ -98,6 +98,16 @@ pub struct Progress {
     pub elapsed_ms: Option<i64>,
 }
 
+/// What a person should know of a run that completed all the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunWarning {
+    /// What it is, for programs.
+    pub code: Code,
+    /// The same, as a sentence.
+    pub message: String,
+}
+
 /// How long a task may take, as its request says; nobody guesses it from its words.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
@@ -159,6 +169,9 @@ pub struct Snapshot {
     /// The same, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What a person should know of a run that completed all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<RunWarning>,
     /// What is going on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,

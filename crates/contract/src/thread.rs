@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AppThreadKey, ArtifactPath, ArtifactScope, Code, Deliverable, Fault, LoadClass, Millis,
-    Missing, Omitted, PermissionPolicy, Question, RequestId, ResultCode, RunId, RuntimeId,
-    SessionKey, Sha256, Usage,
+    Missing, Omitted, PermissionPolicy, Question, RequestId, ResultCode, RunId, RunWarning,
+    RuntimeId, SessionKey, Sha256, Usage,
 };
 
 /// The record's version, as existing apps write it.
@@ -242,6 +242,9 @@ pub struct Message {
     /// It is what a run had said when it failed or was cancelled, and not all of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
+    /// What a person should know of it although its run completed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<RunWarning>,
     /// What became of the turn that a message of the user asked for. Absent in answers, and in
     /// records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -23,7 +23,7 @@ use crate::{
     downloads::Downloads,
     links,
     room::Making,
-    run::{Budgets, Driver, patience::Patience},
+    run::{Budgets, Driver, patience::Patience, stall::Stalls},
 };
 
 /// What the engine is told by its operator.
@@ -105,6 +105,7 @@ pub(crate) struct Inner {
     pub(crate) making_room: Making,
     pub(crate) downloads: Downloads,
     pub(crate) counters: Counters,
+    pub(crate) stalls: Stalls,
     stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -148,6 +149,7 @@ impl Engine {
             capabilities: Mutex::default(),
             making_room: Making::default(),
             counters: Counters::default(),
+            stalls: Stalls::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }));

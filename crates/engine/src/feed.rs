@@ -5,11 +5,14 @@
 
 use std::collections::VecDeque;
 
-use threadline_contract::{AppThreadKey, Fault, RunId, Snapshot};
+use threadline_contract::{
+    AppThreadKey, Code, Fault, Millis, Progress, RunId, RuntimeId, SessionKey, SessionUpdate,
+    Snapshot, Stage, UpdateKind,
+};
 use threadline_store::{Phase, StoredEvent, StreamId, Subscription};
 use tokio::time::Instant;
 
-use crate::{Caller, Engine};
+use crate::{Caller, Engine, run::stall};
 
 /// Events read from the log at once.
 const PAGE: u32 = 256;
@@ -43,6 +46,11 @@ struct OneRun {
     /// The record should be looked at: something about the run's end was heard.
     look: bool,
     done: bool,
+    thread: AppThreadKey,
+    runtime: RuntimeId,
+    session: SessionKey,
+    /// What it was last told to wait for.
+    waits: Option<String>,
 }
 
 impl Engine {
@@ -104,6 +112,10 @@ impl Engine {
             result_due: None,
             look: true,
             done: false,
+            thread: record.thread.clone(),
+            runtime: record.runtime.clone(),
+            session: record.session_key.clone(),
+            waits: None,
         };
         Ok(Feed {
             engine: self.clone(),
@@ -162,6 +174,32 @@ impl Feed {
                 () = waited => run.look = true,
             }
         }
+    }
+}
+
+impl Feed {
+    /// What the run waits for that no log can tell, once for each change: a full disk takes no events. It is not
+    /// logged.
+    pub fn progress(&mut self) -> Option<SessionUpdate> {
+        let run = self.run.as_mut().filter(|run| !run.done)?;
+        let since = self
+            .engine
+            .waits_for_room(&run.runtime, &run.session, &run.id);
+        let now = Millis::now();
+        let waits = since.map(|since| stall::sentence(since, now));
+        if waits == run.waits {
+            return None;
+        }
+        run.waits.clone_from(&waits);
+        let (kind, event) = (UpdateKind::Status, "task.progress");
+        let mut update = SessionUpdate::new(&run.thread, &run.id, kind, event, now);
+        update.code = since.map(|_| Code::StorageFull);
+        update.progress = Some(Progress {
+            stage: Stage::Working,
+            message: waits,
+            elapsed_ms: None,
+        });
+        Some(update)
     }
 }
 

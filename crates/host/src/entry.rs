@@ -84,7 +84,7 @@ pub struct Ended {
     pub status: Option<i32>,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
-    /// The end of what it wrote to standard error.
+    /// The end of what it wrote to standard error, since its last turn began.
     pub stderr: String,
 }
 

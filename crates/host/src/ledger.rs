@@ -56,6 +56,8 @@ pub(crate) struct Ledger {
     ages: VecDeque<(u64, String)>,
     ours: Open,
     theirs: Open,
+    /// The agent has answered something.
+    has_answered: bool,
 }
 
 impl Ledger {
@@ -70,6 +72,7 @@ impl Ledger {
             ages: VecDeque::new(),
             ours: Open::default(),
             theirs: Open::default(),
+            has_answered: false,
         }
     }
 
@@ -91,6 +94,12 @@ impl Ledger {
     /// Requests to the agent that it has not answered: turns, as a rule.
     pub(crate) fn open_turns(&self) -> usize {
         self.ours.count()
+    }
+
+    /// Whether a frame for the agent begins something after everything before it was done. What an agent says
+    /// before it has answered for the first time belongs to its start.
+    pub(crate) fn begins_anew(&self, kind: &Kind) -> bool {
+        matches!(kind, Kind::Request { .. }) && self.has_answered && self.open_turns() == 0
     }
 
     /// Requests of the agent that nobody has answered: permissions, as a rule.
@@ -127,7 +136,10 @@ impl Ledger {
         let no = self.wrote(size);
         match kind {
             Kind::Request { id, method } => self.theirs.opened(no, id, method),
-            Kind::Response { id } => self.ours.answered(id),
+            Kind::Response { id } => {
+                self.has_answered = true;
+                self.ours.answered(id);
+            }
             Kind::Notification { .. } | Kind::Other => {}
         }
     }

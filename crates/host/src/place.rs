@@ -5,7 +5,7 @@
 //! | `lock` | held by the host as long as it lives |
 //! | `state.json` | who it is, and how it ended |
 //! | `frames/` | the journal |
-//! | `socket` | where it listens |
+//! | `socket` | where it listens; gone once the host and all that its agent started have ended |
 //! | `stderr.log`, `stderr.old.log` | what the agent wrote to standard error, the last of it |
 //! | `host.log` | what the host itself could tell nobody else |
 //!
@@ -48,6 +48,25 @@ pub struct State {
     pub ended: Option<Ended>,
     /// Its last entry, once it has ended.
     pub last: Option<u64>,
+    /// What a bridge ended of what it left, where it was killed. Absent: nobody has looked yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleaned_up: Option<CleanedUp>,
+}
+
+/// What became of the processes that a killed host left: none of them is there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CleanedUp {
+    /// When they were gone, in milliseconds since 1970.
+    pub at: i64,
+    /// How many had to be killed.
+    pub killed: usize,
+}
+
+impl State {
+    /// Whether nothing that its agent started can still be there, although it never said how it ended.
+    pub(crate) fn is_clean(&self, system: &str) -> bool {
+        self.cleaned_up.is_some() || self.agent.system != system
+    }
 }
 
 /// The folder of one session's host.
@@ -132,9 +151,18 @@ impl Place {
         Ok(())
     }
 
-    /// Whether there is a socket: a host that ended removes its own.
+    /// Whether there is a socket. A host that has ended, with all that its agent started, has removed its own:
+    /// so where there is none, nothing is left running, and nothing needs to be read to know that.
     pub(crate) fn has_socket(&self) -> bool {
         self.folder.join("socket").symlink_metadata().is_ok()
+    }
+
+    /// Removes the socket of a host that is gone with all that its agent started.
+    pub(crate) fn remove_socket(&self) -> Result<(), HostError> {
+        match Root::open(&self.folder)?.remove_file("socket") {
+            Err(e) if e.reason() != Reason::NotFound => Err(e.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Does something with a path of the socket that is short enough for the system.

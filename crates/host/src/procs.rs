@@ -1,10 +1,6 @@
-//! Processes: telling one from another that got its number, finding what an agent left, ending it.
+//! Processes: telling one from another that got its number, ending it.
 
-use std::{
-    fs,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path};
 
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
@@ -89,7 +85,7 @@ fn parse(text: &[u8]) -> Option<Stat> {
 }
 
 /// All processes.
-fn all() -> Vec<(u32, Stat)> {
+pub(crate) fn all() -> Vec<(u32, Stat)> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return vec![];
     };
@@ -99,7 +95,7 @@ fn all() -> Vec<(u32, Stat)> {
 }
 
 /// Which start of the system this is.
-fn system() -> String {
+pub(crate) fn system() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
@@ -121,61 +117,6 @@ pub(crate) fn signal_descendants(signal: Signal) {
         // One that has ended meanwhile cannot have been replaced: nobody but us takes it away.
         let _ = rustix::process::kill_process(pid, signal);
     }
-}
-
-/// Kills what an agent left behind whose host is gone, and gives how many there were. `None` when some
-/// are still there after the given time.
-pub(crate) fn sweep(boot: &str, agent: Option<&ProcessId>, patience: Duration) -> Option<usize> {
-    let begun = Instant::now();
-    let mut killed = std::collections::BTreeSet::new();
-    loop {
-        let left = left_behind(boot, agent);
-        if left.is_empty() {
-            return Some(killed.len());
-        }
-        for process in left {
-            process.signal(Signal::KILL);
-            killed.insert(process.pid);
-        }
-        if begun.elapsed() > patience {
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// What an agent left behind: whatever carries its host's mark, and its session.
-pub(crate) fn left_behind(boot: &str, agent: Option<&ProcessId>) -> Vec<ProcessId> {
-    let system = system();
-    let mark = format!("{MARK}={boot}");
-    let me = std::process::id();
-    // While anybody is in a session, no other process gets its number. So if the number is taken by
-    // another process, the session is empty.
-    let session = agent
-        .filter(|agent| agent.system == system)
-        .filter(|agent| stat(agent.pid).is_none_or(|stat| stat.started == agent.started));
-    all()
-        .into_iter()
-        .filter(|(pid, stat)| *pid != me && !stat.is_zombie())
-        .filter(|(pid, stat)| {
-            session.is_some_and(|agent| stat.session == agent.pid && stat.started >= agent.started)
-                || is_marked(*pid, mark.as_bytes())
-        })
-        .map(|(pid, stat)| ProcessId {
-            pid,
-            started: stat.started,
-            system: system.clone(),
-        })
-        .collect()
-}
-
-/// Other users' processes cannot be read, and so are never ours.
-fn is_marked(pid: u32, mark: &[u8]) -> bool {
-    fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).is_ok_and(|environ| {
-        environ
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == mark)
-    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,3 @@
-use std::process::Command;
-
 use pretty_assertions::assert_eq;
 
 use super::*;
@@ -31,29 +29,4 @@ fn a_process_is_not_mistaken_for_a_later_one() {
     };
     assert!(!before_reboot.is_alive());
     assert!(!earlier.signal(Signal::KILL));
-}
-
-#[test]
-fn sweeping_finds_what_carries_the_mark_and_nothing_else() {
-    let mark = format!("sweep-test-{}", std::process::id());
-    let mut ours = Command::new("sleep")
-        .arg("60")
-        .env(MARK, &mark)
-        .spawn()
-        .unwrap();
-    let mut other = Command::new("sleep")
-        .arg("60")
-        .env(MARK, "another")
-        .spawn()
-        .unwrap();
-    // Between fork and exec a child still has the environment of its parent.
-    let begun = Instant::now();
-    while left_behind(&mark, None).is_empty() && begun.elapsed() < Duration::from_secs(10) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(sweep(&mark, None, Duration::from_secs(10)), Some(1));
-    assert!(!ours.wait().unwrap().success());
-    assert!(other.try_wait().unwrap().is_none());
-    other.kill().unwrap();
-    other.wait().unwrap();
 }

@@ -104,6 +104,10 @@ pub struct Hello {
     pub open_turns: usize,
     /// Requests of the agent that wait for their answers.
     pub waiting: usize,
+    /// Since when nothing can be journaled for want of room on the disk, in milliseconds since 1970. The agent
+    /// waits meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_room_since: Option<i64>,
 }
 
 /// Why a host did not do something.

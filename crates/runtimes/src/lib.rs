@@ -19,7 +19,7 @@ mod runtime;
 
 pub use local::LocalWorkspace;
 pub use runtime::{
-    AgentHost, Ask, Attachment, Availability, Body, End, EndStatus, Follow, Frame, Identity,
-    LaneSize, Manifest, Pending, Places, ReadAt, Registry, Room, RoomRules, RunRef, Runtime,
-    Signal, Stands, TurnPlan, Update,
+    AgentHost, Ask, Attachment, Availability, Body, End, EndStatus, Follow, Frame, HostCleanup,
+    Identity, LaneSize, Manifest, Pending, Places, ReadAt, Registry, Room, RoomRules, RunRef,
+    Runtime, Signal, Stands, TurnPlan, Update,
 };

@@ -111,6 +111,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// What the registry says about a run. `Err` when it cannot be asked.
     fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>>;
 
+    /// Since when a run waits for room on a disk: what it does cannot be written down until then.
+    fn waits_for_room(&self, _run: &RunRef) -> Option<Millis> {
+        None
+    }
+
     /// Asks the run to stop. A request, not proof; the registry confirms. Can be repeated.
     fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>>;
 
@@ -190,6 +195,19 @@ pub struct AgentHost {
     pub began: Millis,
     /// When it was looked at.
     pub seen_at: Millis,
+    /// Since when what its agent says cannot be written down for want of room on the disk.
+    pub no_room_since: Option<Millis>,
+    /// Where it was killed: what was ended of what it left. Absent as long as something may be left.
+    pub cleanup: Option<HostCleanup>,
+}
+
+/// What was ended of what a killed host left running: nothing is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCleanup {
+    /// When.
+    pub at: Millis,
+    /// How many processes had to be ended.
+    pub ended: usize,
 }
 
 /// Everything a turn needs; stored with the run, so that it can be resumed after a crash.

@@ -10,7 +10,7 @@ use axum::{
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use serde_json::{Value, json};
-use threadline_contract::{Fault, method, rpc};
+use threadline_contract::{Fault, SessionUpdate, method, rpc};
 use threadline_engine::{Feed, FeedItem};
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,8 @@ use crate::{Bridge, notice};
 pub const SSE: &str = "text/event-stream";
 /// A stream that has nothing to say says so this often.
 const KEEPALIVE: Duration = Duration::from_secs(20);
+/// How often a silent run is asked whether it waits for something that no log can tell.
+const LOOK_AT_PROGRESS: Duration = Duration::from_secs(4);
 
 /// The answer to a turn: accepted, the run's events, its result under the caller's id, `[DONE]`.
 pub(crate) fn answer(
@@ -63,6 +65,10 @@ impl Answering {
                 Some(self.end(&rpc::success(self.id.as_ref(), &snapshot)))
             }
             Heard::Fault(fault) => Some(self.end(&rpc::failure(self.id.as_ref(), &fault))),
+            Heard::Progress(update) => Some(unlogged(&rpc::notification(
+                method::UPDATE,
+                update.as_ref(),
+            ))),
             Heard::Silence => Some(keepalive()),
             Heard::Item(None) | Heard::Stopping => None,
         }
@@ -88,7 +94,8 @@ pub(crate) fn follow(bridge: &Bridge, feed: Feed) -> Response {
             }
             let chunk = match heard(&mut feed, &stop).await {
                 Heard::Item(Some(FeedItem::Update(event))) => update(event.seq, &event.body),
-                Heard::Silence => keepalive(),
+                // A thread's feed has none.
+                Heard::Progress(_) | Heard::Silence => keepalive(),
                 Heard::Fault(fault) => {
                     tracing::error!(code = %fault.code, "A thread's log could not be read: {}", fault.message);
                     return None;
@@ -103,18 +110,29 @@ pub(crate) fn follow(bridge: &Bridge, feed: Feed) -> Response {
 enum Heard {
     Item(Option<FeedItem>),
     Fault(Fault),
+    /// What the run waits for, which no log can tell.
+    Progress(Box<SessionUpdate>),
     Silence,
     Stopping,
 }
 
 async fn heard(feed: &mut Feed, stop: &CancellationToken) -> Heard {
-    tokio::select! {
-        item = feed.next() => match item {
-            Ok(item) => Heard::Item(item),
-            Err(fault) => Heard::Fault(fault),
-        },
-        () = tokio::time::sleep(KEEPALIVE) => Heard::Silence,
-        () = stop.cancelled() => Heard::Stopping,
+    let mut silent = Duration::ZERO;
+    loop {
+        tokio::select! {
+            item = feed.next() => return match item {
+                Ok(item) => Heard::Item(item),
+                Err(fault) => Heard::Fault(fault),
+            },
+            () = tokio::time::sleep(LOOK_AT_PROGRESS) => silent += LOOK_AT_PROGRESS,
+            () = stop.cancelled() => return Heard::Stopping,
+        }
+        if let Some(update) = feed.progress() {
+            return Heard::Progress(Box::new(update));
+        }
+        if silent >= KEEPALIVE {
+            return Heard::Silence;
+        }
     }
 }
 

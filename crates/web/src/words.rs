@@ -87,6 +87,9 @@ pub(crate) fn state_of_view(view: &ThreadView) -> State {
         return State::new(Look::Running, "cancelling");
     }
     if works && !away {
+        if view.progress.as_ref().is_some_and(|p| p.message.is_some()) {
+            return State::new(Look::Waiting, "waiting");
+        }
         match view.progress.as_ref().map(|p| p.stage) {
             Some(Stage::Queued) => return State::new(Look::Quiet, "waits for its turn"),
             Some(Stage::Preparing) => return State::new(Look::Running, "getting ready"),

@@ -401,6 +401,10 @@ impl Scene<'_> {
             if let Some(trouble) = trouble {
                 complain!("{} {trouble}\n", context.err.bad("✗"));
             }
+            eprint!(
+                "{}",
+                ending::warnings(ending::last_warnings(view), context.err)
+            );
             self.screen.write(&summary);
         }
         copied.map(|_| exit)

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use threadline_contract::{Code, Fault};
 use threadline_host::{Hosts, Launch};
 use threadline_runtimes::acp::{Acp, AcpConfig, AgentHosts};
-use tracing::{error, info, warn};
+use tracing::warn;
 
 use super::{Places, compose::workspace};
 use crate::config::Config;
@@ -23,31 +23,13 @@ pub(crate) fn hosts(root: &Path) -> Result<Hosts, Fault> {
     Ok(Hosts::new(root, launch))
 }
 
-/// A runtime for each agent. What killed hosts have left running is ended first.
+/// A runtime for each agent. What killed hosts have left running is ended first, and those that are there are
+/// watched.
 pub(super) async fn agents(config: &Config, places: &Places) -> Result<Vec<Arc<Acp>>, Fault> {
-    let hosts = hosts(&config.hosts)?;
-    match hosts.sweep().await {
-        Ok(swept) => {
-            for one in swept.iter().filter(|s| s.killed > 0 || !s.clean) {
-                match one.clean {
-                    true => info!(
-                        "Ended {} processes that a killed host of {} had left",
-                        one.killed, one.session
-                    ),
-                    false => error!(
-                        "Processes that a killed host of {} has left cannot be ended",
-                        one.session
-                    ),
-                }
-            }
-        }
-        Err(e) => warn!(error = %e, "What killed hosts may have left could not be looked for"),
+    let hosts = AgentHosts::new(hosts(&config.hosts)?);
+    if let Err(fault) = hosts.watch_all().await {
+        warn!(%fault, "What killed hosts may have left could not be looked for");
     }
-    // A session whose folder is affected says so when it is used.
-    for (folder, why) in hosts.unreadable().await.unwrap_or_default() {
-        warn!(folder = %folder.display(), error = %why, "What a host left cannot be looked for: its folder cannot be read");
-    }
-    let hosts = AgentHosts::new(hosts);
     let workspace = workspace(config, places)?;
     let runtime = |agent: &threadline_runtimes::acp::AgentConfig| {
         Arc::new(Acp::new(AcpConfig {

@@ -2,7 +2,7 @@
 
 use threadline_app::api::ThreadView;
 use threadline_contract::{
-    Code, Fault, Omitted, ResultCode,
+    Code, Fault, Omitted, ResultCode, RunWarning,
     thread::{Lifecycle, Role, SyncStatus, SyncedFile},
 };
 
@@ -185,6 +185,26 @@ pub(crate) fn not_taken(omitted: &[Omitted], to: Terminal) -> String {
         out.push_str(&format!("{} {} more not taken\n", to.warn("–"), rest.len()));
     }
     out
+}
+
+/// What a person should know of an answer although its run completed, line by line.
+pub(crate) fn warnings(warnings: &[RunWarning], to: Terminal) -> String {
+    let one = |warning: &RunWarning| {
+        let code = format!("[{}]", warning.code);
+        let text = format!("{} {code}", clean(&warning.message));
+        let text = hanging(&text, broken_at(to), 2).replace(&code, &to.dim(&code));
+        format!("{} {text}\n", to.warn("!"))
+    };
+    warnings.iter().map(one).collect()
+}
+
+/// The warnings about the last answer.
+pub(crate) fn last_warnings(view: &ThreadView) -> &[RunWarning] {
+    let messages = view.thread.context_state.messages.iter().rev();
+    let mut answers = messages.take_while(|m| m.role == Role::Assistant);
+    answers
+        .find(|m| !m.warnings.is_empty())
+        .map_or(&[], |m| &m.warnings)
 }
 
 /// Why a run did not succeed, as an error; `None` when it did.

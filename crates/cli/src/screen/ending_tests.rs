@@ -299,3 +299,28 @@ error: --in: /usr cannot be worked in:
 "
     );
 }
+
+#[test]
+fn warnings_about_the_last_answer_are_told_with_their_code() {
+    let warning = |message: &str| RunWarning {
+        code: Code::AnswerIncomplete,
+        message: message.into(),
+    };
+    let answer = |warnings| Message {
+        warnings,
+        ..message(Role::Assistant, "half")
+    };
+    let mut thread = thread();
+    thread.context_state.messages = vec![
+        answer(vec![warning("An old one.")]),
+        message(Role::User, "again"),
+        answer(vec![warning("A part may be missing.")]),
+    ];
+    let said = view(thread.clone());
+    assert_eq!(
+        warnings(last_warnings(&said), Terminal::PLAIN),
+        "! A part may be missing. [ANSWER_INCOMPLETE]\n"
+    );
+    thread.context_state.messages.pop();
+    assert_eq!(last_warnings(&view(thread)), []);
+}

@@ -58,6 +58,7 @@ pub(crate) fn message(role: Role, text: &str) -> Message {
         run_id: None,
         error: false,
         unfinished: false,
+        warnings: vec![],
         state: None,
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct Story {
     noticed: Option<String>,
     /// Since when its bridge could not be heard, as it was told last.
     away: Option<Millis>,
+    /// It was told that the run waits for something.
+    waits: bool,
     /// What the run said about its end.
     last_words: Option<String>,
 }
@@ -92,6 +94,7 @@ impl Story {
             doing: String::new(),
             noticed: None,
             away: None,
+            waits: false,
             last_words: None,
         }
     }
@@ -194,6 +197,12 @@ impl Story {
             self.away = Some(away.since_ms);
             out.push(Say::Away(away.clone()));
         }
+        let waits = view.progress.as_ref().filter(|_| ours);
+        let waits = waits.and_then(|progress| progress.message.clone());
+        if waits.is_some() && !self.waits {
+            out.extend(waits.clone().map(Say::Note));
+        }
+        self.waits = waits.is_some();
         if ours {
             self.began = true;
         } else if self.began {
@@ -465,10 +474,7 @@ fn stage(progress: &Progress) -> String {
         Stage::Collecting => "Collecting the files",
         Stage::Unknown => "Working",
     };
-    match (&progress.message, progress.stage) {
-        (Some(message), Stage::Working | Stage::Unknown) => message.clone(),
-        _ => plain.to_owned(),
-    }
+    progress.message.clone().unwrap_or_else(|| plain.to_owned())
 }
 
 #[cfg(test)]

@@ -425,3 +425,30 @@ fn a_bridge_that_is_away_is_told_once_each_time() {
     assert_eq!(story.hear(away(9)), [Say::Away(gone(9))]);
     assert!(story.is_away());
 }
+
+#[test]
+fn what_a_run_waits_for_is_told_once_each_time() {
+    let mut story = Story::new(Which::Current, view(running(Some("r1"))));
+    story.hear(seen(running(Some("r1"))));
+    let waits = |message: Option<&str>| {
+        let mut view = view(running(Some("r1")));
+        view.progress = Some(Progress {
+            stage: Stage::Working,
+            message: message.map(str::to_owned),
+            elapsed_ms: None,
+        });
+        AppEvent::Thread(Box::new(view))
+    };
+    let full = "The disk is full: it waits for room, just now.";
+    let later = "The disk is full: it waits for room, for 1 minute.";
+    assert_eq!(
+        story.hear(waits(Some(full))),
+        [Say::Note(full.into()), doing(full)]
+    );
+    assert_eq!(story.hear(waits(Some(later))), [doing(later)]);
+    assert_eq!(story.hear(waits(None)), [doing("Working")]);
+    assert_eq!(
+        story.hear(waits(Some(full))),
+        [Say::Note(full.into()), doing(full)]
+    );
+}

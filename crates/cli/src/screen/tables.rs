@@ -11,7 +11,7 @@ use threadline_contract::{
 
 use super::{
     Terminal,
-    ending::{Given, summary},
+    ending::{Given, summary, warnings},
     words::{ago, clean, clock, columns, count, fit, line, quoted, short, size, standing, turn},
     wrap::{hanging, wrap},
 };
@@ -127,6 +127,10 @@ pub(crate) fn thread(
     if let Some(away) = &view.away {
         out.push_str(&format!("{}\n", to.warn(&trying(away, zone))));
     }
+    let waits = view.progress.as_ref().and_then(|p| p.message.as_deref());
+    if let Some(waits) = waits {
+        out.push_str(&format!("{}\n", to.warn(&line(waits))));
+    }
     out.push_str(&transcript(&t.context_state, now, zone, to));
     for question in &view.questions {
         out.push_str(&format!(
@@ -200,11 +204,13 @@ fn said(message: &Message, now: Millis, zone: &TimeZone, to: Terminal) -> String
     let mut when = vec![ago(now, message.timestamp_ms, zone)];
     when.extend(message.state.and_then(turn).map(str::to_owned));
     when.extend(message.unfinished.then(|| "unfinished".to_owned()));
-    format!(
+    let mut out = format!(
         "\n{who}  {}\n{}\n",
         to.dim(&when.join(" · ")),
         told(message.text.trim_end(), to)
-    )
+    );
+    out.push_str(&warnings(&message.warnings, to));
+    out
 }
 
 /// What somebody said, broken between words where a person reads it.

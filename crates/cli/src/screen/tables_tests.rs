@@ -1,7 +1,7 @@
 use jiff::tz::TimeZone;
 use pretty_assertions::assert_eq;
 use threadline_contract::{
-    Answer, ResultCode,
+    Answer, Code, ResultCode, RunWarning,
     thread::{SyncStatus, TurnState},
 };
 
@@ -193,6 +193,10 @@ fn every_turn_says_what_became_of_it_and_every_question_how_it_ended() {
         Message {
             timestamp_ms: Millis(5_000),
             run_id: Some(run("r1")),
+            warnings: vec![RunWarning {
+                code: Code::AnswerIncomplete,
+                message: "A part may be missing.".into(),
+            }],
             ..message(Role::Assistant, "Done.")
         },
         Message {
@@ -232,6 +236,7 @@ one
 
 Answer  4 min ago
 Done.
+! A part may be missing. [ANSWER_INCOMPLETE]
 
 You  4 min ago · cancelled
 two

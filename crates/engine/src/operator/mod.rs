@@ -133,6 +133,7 @@ impl Engine {
             _ => self.0.store.last_event(account, &run).await?,
         };
         let question = looked.questions.get(&run.id);
+        let no_room_since = self.waits_for_room(&run.runtime, &run.session_key, &run.id);
         let wait = self.waits(&run, looked);
         let seen = Seen {
             now: Millis::now(),
@@ -141,6 +142,7 @@ impl Engine {
             wait,
             question,
             heard,
+            no_room_since,
         };
         Ok(RunLine {
             stage: standing::stage(&run, question.is_some()),

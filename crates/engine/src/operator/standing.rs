@@ -28,6 +28,8 @@ pub(super) struct Seen<'a> {
     pub(super) wait: Option<Around>,
     pub(super) question: Option<&'a Question>,
     pub(super) heard: Option<LastEvent>,
+    /// Since when it waits for room on a disk.
+    pub(super) no_room_since: Option<Millis>,
 }
 
 /// Why a run waits.
@@ -69,6 +71,13 @@ fn open(run: &RunOverview, seen: &Seen<'_>) -> Standing {
         );
     };
     let name = &runtime.provider.label;
+    if let Some(since) = seen.no_room_since {
+        return told(
+            "The disk is full: it waits for room, because what it does cannot be written down. Whether its agent has finished meanwhile is not known.".into(),
+            since,
+            "Make room on the disk of the data folder (`threadline doctor` names it); it goes on by itself, and nothing is lost.".into(),
+        );
+    }
     match run.phase {
         Phase::Queued => {
             let (why, next) = waits(runtime, seen.wait);
@@ -287,6 +296,11 @@ pub(super) fn of_host(host: &AgentHost, last: Option<&RunOverview>) -> Standing 
     let began = last.and_then(|run| run.started_at).unwrap_or(host.began);
     let rests = last.and_then(|run| run.ended_at).unwrap_or(host.began);
     let (why, since, next) = match host.state {
+        HostState::Working | HostState::Waiting if host.no_room_since.is_some() => (
+            "The disk is full: what its agent says cannot be written down, so the agent waits.",
+            host.no_room_since.unwrap_or(began),
+            "It goes on by itself when there is room on the disk of the data folder.",
+        ),
         HostState::Working => (
             "Its agent works on a turn.",
             began,
@@ -307,11 +321,7 @@ pub(super) fn of_host(host: &AgentHost, last: Option<&RunOverview>) -> Standing 
             host.began,
             "It is asked again. `threadline doctor` says what to do if it stays so.",
         ),
-        HostState::Lost => (
-            "It was killed, and its agent with it.",
-            rests,
-            "Its turn has failed as AGENT_LOST. What is left of it is ended at the next start, or by its session's next turn.",
-        ),
+        HostState::Lost => return lost_host(host, last),
     };
     Standing {
         why: why.into(),
@@ -322,6 +332,42 @@ pub(super) fn of_host(host: &AgentHost, last: Option<&RunOverview>) -> Standing 
         ),
         seen_at: host.seen_at,
         next: next.into(),
+    }
+}
+
+/// A host that was killed: what is left of it, and what became of its session's last turn.
+fn lost_host(host: &AgentHost, last: Option<&RunOverview>) -> Standing {
+    let why = match host.cleanup.map(|done| done.ended) {
+        Some(0) => "It was killed. Nothing of it is left.".to_owned(),
+        Some(1) => "It was killed. One process that it left was ended.".to_owned(),
+        Some(n) => format!("It was killed. {n} processes that it left were ended."),
+        None => "It was killed. What it left running is not ended yet.".to_owned(),
+    };
+    let its_turn = last.filter(|run| run.ended_at.is_none_or(|ended| ended >= host.began));
+    let turn = match its_turn.map(|run| (run.phase, run.status, run.code)) {
+        Some((Phase::Queued, ..)) | None => "It had no turn.",
+        Some((phase, RunStatus::Running, _)) if phase != Phase::Closed => {
+            "Its turn fails as AGENT_LOST."
+        }
+        Some((_, _, Some(Code::AgentLost))) => "Its turn failed as AGENT_LOST.",
+        Some((_, RunStatus::Completed, _)) => "Its last turn had completed before.",
+        Some(_) => "Its last turn had ended before.",
+    };
+    let next = match host.cleanup {
+        Some(_) => "The next message of its thread starts another and goes on with the session.",
+        None => {
+            "The next message of its thread, or the next start of the server, tries to end the rest again."
+        }
+    };
+    Standing {
+        why,
+        since: host.cleanup.map_or(host.seen_at, |done| done.at),
+        evidence: format!(
+            "Process {} is gone and wrote down no end; its agent was process {}.",
+            host.pid, host.agent_pid
+        ),
+        seen_at: host.seen_at,
+        next: format!("{turn} {next}"),
     }
 }
 

@@ -3,6 +3,8 @@ use threadline_contract::{
     AppThreadKey, Code, RunId, RuntimeId, SessionKey, method::Provider, operator::HostState,
 };
 
+use threadline_runtimes::HostCleanup;
+
 use super::*;
 
 fn run(phase: Phase) -> RunOverview {
@@ -59,6 +61,7 @@ fn seen(runtime: Option<&ProviderState>) -> Seen<'_> {
             kind: "task.step".into(),
             at: Millis(95),
         }),
+        no_room_since: None,
     }
 }
 
@@ -280,6 +283,8 @@ fn a_host_says_what_becomes_of_it() {
         agent_pid: 42,
         began: Millis(3),
         seen_at: Millis(80),
+        no_room_since: None,
+        cleanup: None,
     };
     let rested = RunOverview {
         ended_at: Some(Millis(70)),
@@ -304,5 +309,114 @@ fn a_host_says_what_becomes_of_it() {
             since(HostState::Silent)
         ],
         [20, 20, 3]
+    );
+}
+
+#[test]
+fn a_killed_host_tells_the_truth_about_its_turn_and_what_it_left() {
+    let host = |ended: Option<usize>| AgentHost {
+        session: SessionKey::new("acp:codex:draft:1").unwrap(),
+        state: HostState::Lost,
+        pid: 41,
+        agent_pid: 42,
+        began: Millis(3),
+        seen_at: Millis(80),
+        no_room_since: None,
+        cleanup: ended.map(|ended| HostCleanup {
+            at: Millis(75),
+            ended,
+        }),
+    };
+    let completed = RunOverview {
+        status: RunStatus::Completed,
+        ended_at: Some(Millis(70)),
+        ..run(Phase::Closed)
+    };
+    let lost = RunOverview {
+        status: RunStatus::Failed,
+        code: Some(Code::AgentLost),
+        ..completed.clone()
+    };
+    let cancelled = RunOverview {
+        status: RunStatus::Cancelled,
+        ..completed.clone()
+    };
+    let evidence = "Process 41 is gone and wrote down no end; its agent was process 42.";
+    let goes_on = "The next message of its thread starts another and goes on with the session.";
+    let cases = [
+        (
+            Some(2),
+            Some(&completed),
+            "It was killed. 2 processes that it left were ended.",
+            75,
+            format!("Its last turn had completed before. {goes_on}"),
+        ),
+        (
+            Some(1),
+            Some(&lost),
+            "It was killed. One process that it left was ended.",
+            75,
+            format!("Its turn failed as AGENT_LOST. {goes_on}"),
+        ),
+        (
+            Some(0),
+            Some(&cancelled),
+            "It was killed. Nothing of it is left.",
+            75,
+            format!("Its last turn had ended before. {goes_on}"),
+        ),
+        (
+            None,
+            Some(&run(Phase::Running)),
+            "It was killed. What it left running is not ended yet.",
+            80,
+            "Its turn fails as AGENT_LOST. The next message of its thread, or the next start of the server, tries to end the rest again.".to_owned(),
+        ),
+    ];
+    for (ended, last, why, since, next) in cases {
+        let want = words(why, since, evidence, 80, &next);
+        assert_eq!(told(of_host(&host(ended), last)), want);
+    }
+}
+
+#[test]
+fn what_waits_for_room_says_so_and_not_that_an_agent_works() {
+    let provider = codex();
+    for phase in [Phase::Running, Phase::Collecting] {
+        let full = Seen {
+            no_room_since: Some(Millis(60)),
+            ..seen(Some(&provider))
+        };
+        let standing = of_run(&run(phase), &full);
+        assert_eq!(
+            (
+                standing.why.as_str(),
+                standing.since,
+                standing.next.as_str()
+            ),
+            (
+                "The disk is full: it waits for room, because what it does cannot be written down. Whether its agent has finished meanwhile is not known.",
+                Millis(60),
+                "Make room on the disk of the data folder (`threadline doctor` names it); it goes on by itself, and nothing is lost."
+            )
+        );
+    }
+    let host = AgentHost {
+        session: SessionKey::new("acp:codex:draft:1").unwrap(),
+        state: HostState::Working,
+        pid: 41,
+        agent_pid: 42,
+        began: Millis(3),
+        seen_at: Millis(80),
+        no_room_since: Some(Millis(60)),
+        cleanup: None,
+    };
+    let standing = of_host(&host, Some(&run(Phase::Running)));
+    assert_eq!(
+        (standing.why.as_str(), standing.since),
+        (
+            "The disk is full: what its agent says cannot be written down, so the agent waits.",
+            Millis(60)
+        )
     );
 }

@@ -86,8 +86,12 @@ impl<'a> Driver<'a> {
                 Err(halt) => Err(halt),
             };
             let halt = match outcome {
-                Ok(()) => return,
+                Ok(()) => {
+                    engine.0.stalls.wrote(&run);
+                    return;
+                }
                 Err(Halt::Broken(fault)) => {
+                    engine.0.stalls.failed(&run, &fault);
                     error!(run.id = %run, code = %fault.code, "Run {run} could not go on and is tried again: {}", fault.message);
                     patience.wait(engine).await.err()
                 }
@@ -190,6 +194,7 @@ impl<'a> Driver<'a> {
             .store()
             .change_run(&self.lease, change, events)
             .await?;
+        self.engine.0.stalls.wrote(self.id());
         self.ring();
         Ok(())
     }
@@ -203,6 +208,7 @@ impl<'a> Driver<'a> {
             .store()
             .append(&self.stream, Some(&self.lease), events)
             .await?;
+        self.engine.0.stalls.wrote(self.id());
         Ok(())
     }
 

@@ -12,6 +12,7 @@ mod neighbour;
 pub(crate) mod patience;
 pub(crate) mod phase;
 mod policy;
+pub(crate) mod stall;
 pub(crate) mod time;
 pub(crate) mod update;
 pub(crate) mod view;

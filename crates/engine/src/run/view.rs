@@ -2,11 +2,11 @@
 
 use threadline_contract::{
     ArtifactScope, ArtifactSet, Code, Fault, Millis, Progress, Question, QuestionState, QueuePlace,
-    RuntimeId, Snapshot, Source,
+    RunStatus, RunWarning, RuntimeId, Snapshot, Source,
 };
 use threadline_store::{Phase, Run};
 
-use super::{kept::Kept, phase, time::Times};
+use super::{kept::Kept, phase, stall, time::Times};
 
 /// What the record does not hold.
 #[derive(Default)]
@@ -17,6 +17,21 @@ pub(crate) struct Around {
     pub(crate) artifacts: Option<ArtifactSet>,
     /// Why the registry could not be asked, and when it last said something.
     pub(crate) unheard: Option<(Code, Millis)>,
+    /// Since when it waits for room on a disk.
+    pub(crate) no_room_since: Option<Millis>,
+}
+
+/// What a run's runtime told beside that it completed.
+fn warnings(run: &Run) -> Vec<RunWarning> {
+    let told = run
+        .message
+        .iter()
+        .filter(|_| run.status == RunStatus::Completed);
+    let warning = |message: &String| RunWarning {
+        code: Code::AnswerIncomplete,
+        message: message.clone(),
+    };
+    told.map(warning).collect()
 }
 
 /// The snapshot of a run.
@@ -31,8 +46,9 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
     let deadline = times.and_then(|t| t.deadline);
     let overdue = !ended && !waiting && deadline.is_some_and(|deadline| now >= deadline);
     let unheard = around.unheard.filter(|_| !ended);
+    let no_room_since = around.no_room_since.filter(|_| !ended);
     Ok(Snapshot {
-        success: !ended || run.status == threadline_contract::RunStatus::Completed,
+        success: !ended || run.status == RunStatus::Completed,
         status: run.status,
         session_id: run.thread.clone(),
         thread_id: run.thread.clone(),
@@ -49,11 +65,15 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
         }
         .to_owned(),
         text: run.text.clone(),
-        code: run.code.or(overdue.then_some(Code::RunDeadlineExceeded)),
+        code: run
+            .code
+            .or(no_room_since.map(|_| Code::StorageFull))
+            .or(overdue.then_some(Code::RunDeadlineExceeded)),
         message: run.message.clone(),
+        warnings: warnings(run),
         progress: (!ended).then(|| Progress {
             stage: phase::stage(run.phase, waiting, declared),
-            message: None,
+            message: no_room_since.map(|since| stall::sentence(since, now)),
             elapsed_ms: Some(now.since(run.created_at)),
         }),
         queue: around.queue,

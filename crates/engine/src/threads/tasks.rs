@@ -92,6 +92,7 @@ impl Engine {
                 questions: self.0.store.questions_of_run(&run.id).await?,
                 artifacts,
                 unheard,
+                no_room_since: self.waits_for_room(&run.runtime, &run.session_key, &run.id),
             },
         )
     }

@@ -2,12 +2,14 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
 use threadline_files::{FileKind, Lock, LockError, Reason, Root};
 use tokio::{
+    sync::Mutex,
     task::spawn_blocking,
     time::{sleep, timeout},
 };
@@ -16,7 +18,7 @@ use super::{
     Attached, Control, Frames, Launch, attach,
     connect::{Connection, unreachable},
 };
-use crate::{Hello, HostError, Spec, StartCode, State, place::Place, procs};
+use crate::{Hello, HostError, Spec, StartCode, State, place::Place, wire::ToHost};
 
 /// How long a host may take to hear that it should end.
 const TO_ANSWER: Duration = Duration::from_secs(1);
@@ -25,11 +27,16 @@ const TO_END: Duration = Duration::from_secs(3);
 /// How long what is killed may take to be gone.
 const TO_DIE: Duration = Duration::from_secs(2);
 
+/// How often a host that cannot be connected to is looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// All hosts of one data folder.
 #[derive(Clone, Debug)]
 pub struct Hosts {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     launch: Launch,
+    /// One sweep at a time: whoever waits for another's finds its work done.
+    pub(super) sweeping: Arc<Mutex<()>>,
 }
 
 /// How a session's host stands.
@@ -45,23 +52,13 @@ pub enum Standing {
     Lost(State),
 }
 
-/// A dead host whose leavings were looked after.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Swept {
-    /// The session.
-    pub session: String,
-    /// How many processes were left and had to be killed.
-    pub killed: usize,
-    /// Whether nothing is left now.
-    pub clean: bool,
-}
-
 impl Hosts {
     /// The hosts below this folder (an absolute path), and how new ones are started.
     pub fn new(root: impl Into<PathBuf>, launch: Launch) -> Self {
         Self {
             root: root.into(),
             launch,
+            sweeping: Arc::default(),
         }
     }
 
@@ -84,22 +81,8 @@ impl Hosts {
         Ok(standing)
     }
 
-    /// Every session that has or had a host, by the names of their folders. One whose folder cannot be read
-    /// ([`unreadable`](Self::unreadable)) stands in nobody's way, here and below.
-    pub async fn list(&self) -> Result<Vec<Standing>, HostError> {
-        let root = self.root.clone();
-        blocking(move || {
-            let found = places(&root)?
-                .iter()
-                .filter_map(|place| standing(place).ok())
-                .filter(|found| *found != Standing::Absent)
-                .collect();
-            Ok(found)
-        })
-        .await
-    }
-
-    /// Folders of hosts that cannot be read, and why. What such a host left running cannot be found.
+    /// Folders of hosts that cannot be read, and why: all are looked at. What such a host left running cannot be
+    /// found. Its folder stands in no other session's way.
     pub async fn unreadable(&self) -> Result<Vec<(PathBuf, HostError)>, HostError> {
         let root = self.root.clone();
         blocking(move || {
@@ -112,8 +95,8 @@ impl Hosts {
         .await
     }
 
-    /// Hosts that are alive, and those that were killed. Of the sessions whose hosts have ended, nothing is
-    /// read, however many there are.
+    /// Hosts that are alive, and those that were killed since the system started. Of the sessions whose hosts
+    /// have ended, nothing is read, however many there are.
     pub async fn present(&self) -> Result<Vec<Standing>, HostError> {
         let root = self.root.clone();
         blocking(move || {
@@ -158,7 +141,7 @@ impl Hosts {
             Err(HostError::NotStarted {
                 code: StartCode::FolderBusy,
                 ..
-            }) if self.sweep().await?.iter().any(|swept| swept.killed > 0) => {
+            }) if self.sweep().await?.swept.iter().any(|one| one.killed > 0) => {
                 self.launch.start(&place, spec).await
             }
             started => started,
@@ -247,43 +230,34 @@ impl Hosts {
                 });
             }
         }
-        let pid = state.agent.pid;
-        match blocking(move || Ok(procs::sweep(&state.boot, Some(&state.agent), TO_DIE))).await? {
-            Some(_) => Ok(()),
-            None => Err(HostError::NotEnded {
-                pid,
+        match self.sweep_session(session).await? {
+            Some(swept) if !swept.clean => Err(HostError::NotEnded {
+                pid: state.agent.pid,
                 why: "its agent was killed and is still there".into(),
             }),
+            _ => Ok(()),
         }
     }
 
-    /// Ends what hosts left running that were killed. To be done before anything else uses their folders.
-    pub async fn sweep(&self) -> Result<Vec<Swept>, HostError> {
-        let root = self.root.clone();
-        blocking(move || Ok(places(&root)?.iter().filter_map(sweep_one).collect())).await
-    }
-
-    /// What dead hosts have left running, by session: nothing, unless one was killed and nobody has swept
-    /// since. Nothing is touched.
-    pub async fn left(&self) -> Result<Vec<(String, usize)>, HostError> {
-        let root = self.root.clone();
-        blocking(move || {
-            let mut all = Vec::new();
-            for place in places(&root)? {
-                let Ok(Some(state)) = place.read_state() else {
-                    continue;
-                };
-                if state.host.is_alive() {
-                    continue;
-                }
-                let left = procs::left_behind(&state.boot, Some(&state.agent)).len();
-                if left > 0 {
-                    all.push((state.session, left));
+    /// Waits until a host is gone, in whatever way. Costs a connection, which its end breaks.
+    pub async fn until_gone(&self, state: &State) {
+        let place = self.place(&state.session);
+        while state.host.is_alive() {
+            if let Ok((mut connection, hello)) = Connection::open(&place).await
+                && hello.boot == state.boot
+                && connection
+                    .say(&ToHost::Control { lease: None })
+                    .await
+                    .is_ok()
+            {
+                while let Ok(Some(_)) = connection.hear().await {}
+                if gone(state, TO_END).await {
+                    return;
                 }
             }
-            Ok(all)
-        })
-        .await
+            // It is busy, or its socket is gone while it is not.
+            sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// Removes what a session's host left on the disk. One that is alive is not touched.
@@ -310,12 +284,12 @@ impl Hosts {
         .await
     }
 
-    fn place(&self, session: &str) -> Place {
+    pub(super) fn place(&self, session: &str) -> Place {
         Place::of(&self.root, session)
     }
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, HostError> + Send + 'static,
 ) -> Result<T, HostError> {
     spawn_blocking(act)
@@ -347,7 +321,7 @@ fn standing(place: &Place) -> Result<Standing, HostError> {
     })
 }
 
-fn places(root: &Path) -> Result<Vec<Place>, HostError> {
+pub(super) fn places(root: &Path) -> Result<Vec<Place>, HostError> {
     let held = match Root::open(root) {
         Ok(held) => held,
         Err(e) if e.reason() == Reason::NotFound => return Ok(vec![]),
@@ -363,33 +337,11 @@ fn places(root: &Path) -> Result<Vec<Place>, HostError> {
 }
 
 /// The lock of a session without a host, or nothing when it has one.
-fn held(place: &Place) -> Result<Option<Lock>, HostError> {
+pub(super) fn held(place: &Place) -> Result<Option<Lock>, HostError> {
     match Lock::try_acquire(place.lock()) {
         Ok(lock) => Ok(Some(lock)),
         Err(LockError::Held { .. }) => Ok(None),
         Err(LockError::Files(e)) if e.reason() == Reason::NotFound => Ok(None),
         Err(LockError::Files(e)) => Err(e.into()),
     }
-}
-
-fn sweep_one(place: &Place) -> Option<Swept> {
-    let state = place.read_state().ok()??;
-    if state.host.is_alive() {
-        return None;
-    }
-    let left = procs::left_behind(&state.boot, Some(&state.agent)).len();
-    // So that no new host begins meanwhile and is taken for something that was left.
-    let (killed, clean) = match held(place) {
-        Ok(None) => return None,
-        Ok(Some(_lock)) => {
-            let killed = procs::sweep(&state.boot, Some(&state.agent), TO_DIE);
-            (killed.unwrap_or(left), killed.is_some())
-        }
-        Err(_) => (0, left == 0),
-    };
-    Some(Swept {
-        session: state.session,
-        killed,
-        clean,
-    })
 }

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use rustix::process::Signal;
-use threadline_files::{Root, complain};
+use threadline_files::complain;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Signals, Tasks, start::Host};
@@ -30,9 +30,8 @@ impl Host {
         self.agent.signal(Signal::TERM);
         // One that is stopped cannot hear that it should end.
         self.agent.signal(Signal::CONT);
-        if !self.gone(signals, TO_END, None).await {
-            self.gone(signals, TO_DIE, Some(Signal::KILL)).await;
-        }
+        let is_clean = self.gone(signals, TO_END, None).await
+            || self.gone(signals, TO_DIE, Some(Signal::KILL)).await;
         // With the last writer gone the pipes end.
         self.shared.drain();
         let deadline = Instant::now() + LAST_WORDS;
@@ -62,8 +61,11 @@ impl Host {
         {
             complain!("How the host ended could not be written: {e}");
         }
-        // Only names; whoever comes next does without them.
-        let _ = Root::open(self.place.folder()).and_then(|root| root.remove_file("socket"));
+        // Only names; whoever comes next does without them. The socket stays where something would not die, so
+        // that it is looked for again.
+        if is_clean {
+            let _ = self.place.remove_socket();
+        }
         let _ = std::fs::remove_file(&self.folder_lock);
         ExitCode::SUCCESS
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use threadline_files::{Durability, JournalError, complain};
+use threadline_files::{Durability, JournalError, Reason, complain};
 use tokio::sync::{Notify, watch};
 
 use super::stderr::Errors;
@@ -67,6 +67,8 @@ struct Core {
     touched: Instant,
     /// The agent is gone: what it left in the pipe is read, however much is not acknowledged.
     draining: bool,
+    /// Since when nothing can be written for want of room.
+    no_room_since: Option<i64>,
 }
 
 impl Shared {
@@ -86,6 +88,7 @@ impl Shared {
                 delivered: 0,
                 touched: Instant::now(),
                 draining: false,
+                no_room_since: None,
             }),
             boot,
             session: spec.session.clone(),
@@ -113,6 +116,7 @@ impl Shared {
             attached: core.attached.is_some(),
             open_turns: core.ledger.open_turns(),
             waiting: core.ledger.waiting(),
+            no_room_since: core.no_room_since,
         }
     }
 
@@ -287,6 +291,9 @@ impl Shared {
             self.journal_failed(&e);
             Refusal::new(RefusalCode::NotJournaled, e.to_string())
         })?;
+        if core.ledger.begins_anew(&kind) {
+            self.errors.borrow_mut().begin_turn();
+        }
         let no = core.ledger.wrote_sent(key, &frame, &kind, size);
         core.outbox.push_back(frame);
         core.outbox_bytes = bytes;
@@ -361,7 +368,14 @@ impl Core {
             at: now(),
             what,
         };
-        let size = self.segments.append(&entry, durability)?;
+        let written = self.segments.append(&entry, durability);
+        self.no_room_since = match &written {
+            Err(JournalError::Files(e)) if e.reason() == Reason::NoSpace => {
+                self.no_room_since.or(Some(now()))
+            }
+            _ => None,
+        };
+        let size = written?;
         self.touched = Instant::now();
         Ok(size)
     }

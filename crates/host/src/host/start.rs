@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     HostError, ProcessId, Spec, StartCode, State, VERSION,
+    leftovers::end_leftovers,
     place::{Place, now},
     procs,
 };
@@ -96,6 +97,7 @@ pub(super) fn start(place: Place) -> Result<Host, Failed> {
         began: now(),
         ended: None,
         last: None,
+        cleaned_up: None,
     };
     // The agent dies with us if this fails.
     place.write_state(&state).map_err(|e| failed(&e))?;
@@ -159,9 +161,12 @@ fn sweep_earlier(place: &Place) -> Result<(), Failed> {
     let Some(state) = earlier else {
         return Ok(());
     };
-    match procs::sweep(&state.boot, Some(&state.agent), PATIENCE) {
-        Some(_) => Ok(()),
-        None => Err((
+    if !place.has_socket() || state.is_clean(&procs::system()) {
+        return Ok(());
+    }
+    match end_leftovers(&[(&state).into()], PATIENCE).contains(&None) {
+        false => Ok(()),
+        true => Err((
             StartCode::NotSwept,
             "What an earlier agent of this session left running cannot be ended.".into(),
         )),

@@ -46,6 +46,11 @@ impl Errors {
         let _ = self.file.write_all(bytes);
     }
 
+    /// What was written before is of an earlier turn, and explains nothing of this one.
+    pub(super) fn begin_turn(&mut self) {
+        self.tail.clear();
+    }
+
     pub(super) fn tail(&self) -> String {
         let bytes: Vec<u8> = self.tail.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()

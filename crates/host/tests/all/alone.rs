@@ -222,9 +222,9 @@ async fn what_cannot_be_started_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn all_hosts_are_listed() {
+async fn hosts_that_are_there_are_listed_and_those_that_ended_are_not() {
     let world = World::new();
-    assert_eq!(world.hosts.list().await.unwrap(), []);
+    assert_eq!(world.hosts.present().await.unwrap(), []);
     let (first, _attached) = world.start(&world.spec()).await;
     let work = world.path("other");
     fs::create_dir(&work).unwrap();
@@ -234,13 +234,15 @@ async fn all_hosts_are_listed() {
         ..world.spec()
     };
     let second = world.hosts.start(&other).await.unwrap();
+    let mut listed = world.hosts.present().await.unwrap();
+    listed.sort_by_key(|found| matches!(found, Standing::Alive(state) if *state == second));
+    assert_eq!(
+        listed,
+        [Standing::Alive(first.clone()), Standing::Alive(second)]
+    );
     world.hosts.stop("other").await.unwrap();
-    let listed = world.hosts.list().await.unwrap();
-    assert_eq!(listed.len(), 2);
-    assert!(listed.contains(&Standing::Alive(first)));
-    let ended =
-        |found: &Standing| matches!(found, Standing::Ended(state) if state.boot == second.boot);
-    assert!(listed.iter().any(ended));
+    let listed = world.hosts.present().await.unwrap();
+    assert_eq!(listed, [Standing::Alive(first)]);
 }
 
 #[tokio::test]

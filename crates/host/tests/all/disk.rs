@@ -23,6 +23,11 @@ async fn an_agent_waits_for_room_on_a_full_disk_and_loses_nothing() {
     let filler = world.root.join("filler");
     // What cannot be written whole is written as far as there is room.
     let _ = fs::write(&filler, vec![1; 1 << 20]);
+    until("the host says what it waits for", async || {
+        let hello = world.hosts.inspect(SESSION).await.unwrap();
+        hello.no_room_since.is_some()
+    })
+    .await;
     sleep(Duration::from_millis(1_500)).await;
     fs::remove_file(&filler).unwrap();
     while said.len() <= 400 {
@@ -34,4 +39,6 @@ async fn an_agent_waits_for_room_on_a_full_disk_and_loses_nothing() {
         .collect();
     assert_eq!(ticks, (1..=400).collect::<Vec<u64>>());
     assert_eq!(said[400]["id"], json!(1));
+    let hello = world.hosts.inspect(SESSION).await.unwrap();
+    assert_eq!(hello.no_room_since, None);
 }

@@ -10,7 +10,8 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::json;
 use threadline_host::{
-    Attached, EndCause, Ended, Entry, HostError, Standing, State, Stray, StrayReason, Swept, What,
+    Attached, EndCause, Ended, Entry, HostError, Spec, Standing, State, Stray, StrayReason, Swept,
+    What,
 };
 use tokio::time::sleep;
 
@@ -141,14 +142,8 @@ async fn sigterm_ends_a_host_and_everything_below_it_within_two_seconds() {
     assert!(!is_there(state.agent.pid) && !is_there(child));
     let ended = end_of(&all(&mut attached.frames).await);
     assert_eq!((ended.cause, ended.signal), (EndCause::Terminated, Some(9)));
-    assert_eq!(
-        world.hosts.sweep().await.unwrap(),
-        [Swept {
-            session: SESSION.into(),
-            killed: 0,
-            clean: true,
-        }]
-    );
+    // What ended by itself has left nothing, and need not be looked at.
+    assert_eq!(world.hosts.sweep().await.unwrap().swept, []);
 }
 
 #[tokio::test]
@@ -229,12 +224,21 @@ async fn a_killed_host_takes_its_agent_along_and_the_loss_is_told() {
             clean: true,
         }]
     };
-    assert_eq!(world.hosts.sweep().await.unwrap(), swept(1));
+    assert_eq!(world.hosts.sweep().await.unwrap().swept, swept(1));
     assert!(!is_there(child));
-    assert_eq!(world.hosts.sweep().await.unwrap(), swept(0));
+    // That nothing is left is known from now on, and what was ended is told.
+    assert_eq!(world.hosts.sweep().await.unwrap().swept, []);
+    let Standing::Lost(now) = world.hosts.look(SESSION).await.unwrap() else {
+        panic!("it was killed");
+    };
+    assert_eq!(now.cleaned_up.map(|done| done.killed), Some(1));
+    let was = State {
+        cleaned_up: None,
+        ..now
+    };
+    assert_eq!(was, state);
     world.hosts.forget(SESSION).await.unwrap();
     assert_eq!(world.standing().await, "absent");
-    assert!(world.hosts.sweep().await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -249,16 +253,102 @@ async fn a_folder_that_cannot_be_read_stands_in_nobodys_way() {
         kill(state.host.pid, Signal::KILL);
         until_gone(&state).await;
         let lost = [Standing::Lost(state)];
-        assert_eq!(world.hosts.list().await.unwrap(), lost);
         assert_eq!(world.hosts.present().await.unwrap(), lost);
         assert_eq!(world.hosts.left().await.unwrap(), [(SESSION.to_owned(), 1)]);
-        let swept = world.hosts.sweep().await.unwrap();
-        assert_eq!(swept.len(), 1);
+        // One that has its socket may have left something.
+        fs::write(folder.join("socket"), "").unwrap();
+        let sweep = world.hosts.sweep().await.unwrap();
+        assert_eq!(sweep.swept.len(), 1);
+        let folders: Vec<_> = sweep.unreadable.iter().map(|(folder, _)| folder).collect();
+        assert_eq!(folders, [&folder]);
         assert!(!is_there(child));
         let unreadable = world.hosts.unreadable().await.unwrap();
         let folders: Vec<_> = unreadable.iter().map(|(folder, _)| folder).collect();
         assert_eq!(folders, [&folder]);
     }
+}
+
+/// Of many that were killed at once, whoever is asked about first ends everything.
+#[tokio::test]
+async fn what_many_killed_hosts_left_is_ended_together() {
+    let world = World::new();
+    let mut all = vec![];
+    for name in ["one", "two", "three"] {
+        let folder = world.path(name);
+        fs::create_dir(&folder).unwrap();
+        let spec = Spec {
+            session: name.into(),
+            folder,
+            ..world.stubborn()
+        };
+        let (state, mut attached) = world.start(&spec).await;
+        let child = grandchild(&mut attached).await;
+        all.push((state, child));
+    }
+    for (state, _) in &all {
+        kill(state.host.pid, Signal::KILL);
+    }
+    for (state, _) in &all {
+        until_gone(state).await;
+    }
+    let swept = world.hosts.sweep_session("two").await.unwrap();
+    let want = Swept {
+        session: "two".into(),
+        killed: 1,
+        clean: true,
+    };
+    assert_eq!(swept, Some(want));
+    assert!(all.iter().all(|(_, child)| !is_there(*child)));
+    for name in ["one", "two", "three"] {
+        let again = world.hosts.sweep_session(name).await.unwrap();
+        assert_eq!(again, None, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_words_of_an_agent_are_those_of_its_last_turn() {
+    let world = World::new();
+    let (_, mut attached) = world.start(&world.spec()).await;
+    let errors = request(1, "errors", json!({"bytes": 3}));
+    attached.control.send("k", &errors).await.unwrap();
+    answered(&mut attached.frames, 1).await;
+    let log = world.hosts.folder(SESSION).join("stderr.log");
+    until("it is read", async || {
+        fs::read_to_string(&log).unwrap_or_default() == "eeelast words\n"
+    })
+    .await;
+    let exit = request(2, "exit", json!({"code": 1}));
+    attached.control.send("l", &exit).await.unwrap();
+    let ended = end_of(&all(&mut attached.frames).await);
+    assert_eq!((ended.status, ended.stderr.as_str()), (Some(1), ""));
+    // Of what it writes before it has answered anything, nothing is left out.
+    let world = World::new();
+    let (_, mut attached) = world.start(&world.spec()).await;
+    let errors = request(1, "errors-only", json!({}));
+    attached.control.send("k", &errors).await.unwrap();
+    let log = world.hosts.folder(SESSION).join("stderr.log");
+    until("it is read", async || {
+        fs::read_to_string(&log).unwrap_or_default() == "early words\n"
+    })
+    .await;
+    attached.control.send("l", &exit).await.unwrap();
+    let ended = end_of(&all(&mut attached.frames).await);
+    assert_eq!(ended.stderr, "early words\n");
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_hosts_from_before_the_system_was_started() {
+    let world = World::new();
+    let (state, _attached) = world.start(&world.spec()).await;
+    kill(state.host.pid, Signal::KILL);
+    until_gone(&state).await;
+    let path = world.hosts.folder(SESSION).join("state.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace(&state.host.system, "an earlier start")).unwrap();
+    assert_eq!(world.hosts.present().await.unwrap().len(), 1);
+    assert_eq!(world.hosts.sweep().await.unwrap().swept, []);
+    assert_eq!(world.hosts.present().await.unwrap(), []);
+    assert_eq!(world.standing().await, "lost");
 }
 
 #[tokio::test]

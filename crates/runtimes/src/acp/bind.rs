@@ -132,14 +132,16 @@ impl Shared {
     }
 
     async fn start(&self, spec: &Spec) -> Result<State, Fault> {
-        match self.hosts().start(spec).await {
+        let started = match self.hosts().start(spec).await {
             Err(HostError::NotStarted {
                 code: StartCode::FolderBusy,
                 ..
             }) if self.evict(spec).await? => self.hosts().start(spec).await,
             started => started,
-        }
-        .map_err(host_fault)
+        };
+        let state = started.map_err(host_fault)?;
+        self.config.hosts.watch(state.clone());
+        Ok(state)
     }
 
     /// Ends the agent of another session that has the folder and nothing to do there. Its session
@@ -147,7 +149,7 @@ impl Shared {
     async fn evict(&self, spec: &Spec) -> Result<bool, Fault> {
         let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
         let mut evicted = false;
-        for standing in self.hosts().list().await.map_err(host_fault)? {
+        for standing in self.hosts().present().await.map_err(host_fault)? {
             let Standing::Alive(state) = standing else {
                 continue;
             };

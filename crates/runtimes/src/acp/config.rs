@@ -11,7 +11,7 @@ use std::{
 use threadline_host::{Hosts, allowed};
 use tokio::sync::Mutex;
 
-use super::hosts::Seen;
+use super::{hosts::Seen, watch::Watchers};
 use crate::{LaneSize, LocalWorkspace};
 
 /// An agent that is known by its name: how it is started, and what it may see of our environment.
@@ -194,6 +194,8 @@ pub struct AgentHosts {
     pub(super) binding: Arc<Mutex<()>>,
     /// What was last seen of them.
     pub(super) seen: Seen,
+    /// Who waits for the end of each.
+    pub(super) watchers: Watchers,
 }
 
 impl AgentHosts {
@@ -203,6 +205,7 @@ impl AgentHosts {
             hosts,
             binding: Arc::default(),
             seen: Seen::default(),
+            watchers: Watchers::default(),
         }
     }
 }

@@ -16,6 +16,7 @@ use super::{
     end,
     hear::hear,
     past::{Heard, Line, Past},
+    watch::report,
 };
 use crate::{Frame as Told, Update, journaled};
 
@@ -23,6 +24,8 @@ use crate::{Frame as Told, Update, journaled};
 const GRACE: Duration = Duration::from_secs(15);
 /// How long an agent may be silent after a last word that could not be read.
 const SILENCE: Duration = Duration::from_secs(120);
+/// How long an agent is silent before its host is asked whether it waits for room on the disk.
+const LOOK_AT_HOST: Duration = Duration::from_secs(3);
 /// Entries that are taken in with one write at most.
 const BATCH: usize = 64;
 /// The pauses after which a host that cannot be reached is tried again.
@@ -36,14 +39,18 @@ enum Trouble {
     Fails(Fault),
     /// The host is gone, and the agent with it.
     Lost,
+    /// The agent does not know the session any more, and has done nothing of the turn.
+    SessionGone,
     /// It may be reached again.
     Away(String),
+    /// What it does cannot be written down now.
+    NotWritten(Fault),
 }
 
 impl From<Fault> for Trouble {
     /// A journal that cannot be written, as on a full disk, may be writable again.
     fn from(fault: Fault) -> Self {
-        Self::Away(fault.to_string())
+        Self::NotWritten(fault)
     }
 }
 
@@ -64,6 +71,7 @@ impl journaled::Work for Shared {
 
     async fn drive(&self, record: &Arc<Record>, _cancel: &CancellationToken, _resumed: bool) {
         let worked = AssertUnwindSafe(self.work(record)).catch_unwind().await;
+        self.waits_for_room(record, None);
         let is_fit = match worked {
             Ok(is_fit) => is_fit,
             // The panic itself is in the log already; the run must not be resumed into it for ever.
@@ -89,7 +97,15 @@ impl Shared {
         loop {
             match self.turn(record).await {
                 Ok(()) => {
-                    return record.look(|past| past.bound.is_none() || past.session.is_some());
+                    let is_fit = |past: &Past| past.session.is_some() && !past.is_broken;
+                    return record.look(|past| past.bound.is_none() || is_fit(past));
+                }
+                Err(Trouble::SessionGone) => {
+                    self.end_host(record).await;
+                    match record.write(Line::Restarted, Durability::Now).await {
+                        Ok(()) => continue,
+                        Err(fault) => self.not_written(record, &fault),
+                    }
                 }
                 Err(Trouble::Fails(fault)) => {
                     // First, because a host whose agent does not answer never ends by itself.
@@ -99,25 +115,43 @@ impl Shared {
                 }
                 Err(Trouble::Lost) => {
                     // What a killed host left running must be gone before anybody uses the folder.
-                    if let Err(e) = self.hosts().sweep().await {
-                        tracing::error!(error = %e, "what a killed host left could not be swept");
-                    }
+                    self.clean_up(record).await;
                     let ended = record.decide(Durability::Now, |past| {
                         Ok(Some(Line::Ended(Box::new(end::lost(past)))))
                     });
-                    if ended.await.is_ok() {
-                        return true;
+                    match ended.await {
+                        Ok(()) => return true,
+                        Err(fault) => self.not_written(record, &fault),
                     }
+                }
+                Err(Trouble::Away(_) | Trouble::NotWritten(_))
+                    if record.look(|past| past.ended.is_some()) =>
+                {
+                    return true;
                 }
                 Err(Trouble::Away(why)) => {
-                    if record.look(|past| past.ended.is_some()) {
-                        return true;
-                    }
                     tracing::warn!(path = %record.path().display(), "A run's agent cannot be followed; it is tried again: {why}");
                 }
+                Err(Trouble::NotWritten(fault)) => self.not_written(record, &fault),
             }
             sleep(pause).await;
             pause = (pause * 2).min(longest);
+        }
+    }
+
+    /// What the run does could not be written down, and is tried again.
+    fn not_written(&self, record: &Arc<Record>, fault: &Fault) {
+        tracing::warn!(path = %record.path().display(), %fault, "A run's journal cannot be written; it is tried again");
+        if fault.code == Code::StorageFull {
+            self.waits_for_room(record, Some(Millis::now()));
+        }
+    }
+
+    /// Notes since when the run waits for room, or that it does not.
+    fn waits_for_room(&self, record: &Arc<Record>, since: Option<Millis>) {
+        let run = record.look(|past| past.begun.as_ref().map(|begun| begun.plan.run_ref()));
+        if let Some(run) = run {
+            self.no_room.set(&run, since);
         }
     }
 
@@ -132,6 +166,20 @@ impl Shared {
         if let Err(fault) = failed.await {
             // Without a recorded end the run did not end: it goes on when it is followed again.
             tracing::error!(path = %record.path().display(), %fault, "the end of a run could not be recorded");
+        }
+    }
+
+    /// Ends what the run's host left, which was killed.
+    async fn clean_up(&self, record: &Arc<Record>) {
+        let session = record.look(|past| Some(past.begun.as_ref()?.plan.session.clone()));
+        let Some(session) = session else {
+            return;
+        };
+        match self.hosts().sweep_session(session.as_str()).await {
+            Ok(swept) => swept.iter().for_each(report),
+            Err(e) => {
+                tracing::error!(error = %e, "what a killed host left could not be ended");
+            }
         }
     }
 
@@ -200,6 +248,9 @@ impl Shared {
         if record.look(|past| past.ended.is_some()) {
             return Ok(());
         }
+        if record.look(|past| past.session_gone) {
+            return Err(Trouble::SessionGone);
+        }
         match self.link(record).await? {
             Link::Live(attached, after) => {
                 let known = attached.hello.last;
@@ -212,11 +263,12 @@ impl Shared {
                     is_kept: record.look(Kept::is_there),
                     began: Instant::now(),
                     heard: Instant::now(),
+                    looked: Instant::now(),
                     stopped: None,
                 };
                 let (mut frames, mut bell) = (attached.frames, record.bell());
                 // First everything that was said before: only then is it known what is due.
-                while record.look(|past| past.ended.is_none()) {
+                while record.look(|past| past.ended.is_none() && !past.session_gone) {
                     bell.borrow_and_update();
                     let heard = record.look(|past| past.heard).max(after);
                     let wake = match heard < known {
@@ -235,6 +287,9 @@ impl Shared {
                         () = sleep_until(wake) => {}
                     }
                 }
+                if record.look(|past| past.session_gone) {
+                    return Err(Trouble::SessionGone);
+                }
                 // What it has cost so far is known only now.
                 if let Some(kept) = record.look(Kept::of)
                     && record.look(|past| past.cost.is_some())
@@ -249,6 +304,9 @@ impl Shared {
                     take_in(self, record, batch).await?;
                     if record.look(|past| past.ended.is_some()) {
                         return Ok(());
+                    }
+                    if record.look(|past| past.session_gone) {
+                        return Err(Trouble::SessionGone);
                     }
                 }
                 Err(Trouble::Lost)
@@ -276,8 +334,8 @@ async fn take_in(shared: &Shared, record: &Arc<Record>, batch: Vec<Entry>) -> Re
     let secrets = Arc::clone(&shared.secrets);
     let last = batch.last().map_or(0, |entry| entry.no);
     let take = move |past: &Past, entry: Entry| {
-        // After the end nothing is this run's any more.
-        if past.ended.is_some() {
+        // After the end nothing is this run's any more, nor of an agent that is given up.
+        if past.ended.is_some() || past.session_gone {
             return Ok(None);
         }
         let mut heard = hear(past, &entry);
@@ -331,6 +389,8 @@ struct Talk<'a> {
     began: Instant,
     /// When something was last heard.
     heard: Instant,
+    /// When the host was last asked how it stands.
+    looked: Instant,
     /// When the agent was asked to stop.
     stopped: Option<Instant>,
 }
@@ -339,8 +399,28 @@ impl Talk<'_> {
     async fn take(&mut self, batch: Vec<Entry>) -> Result<(), Trouble> {
         self.heard = Instant::now();
         let last = take_in(self.shared, self.record, batch).await?;
+        self.shared.waits_for_room(self.record, None);
         self.control.ack(last).await;
         Ok(())
+    }
+
+    /// Asks a host that is silent whether it can write down what its agent says, and tells when to ask again.
+    async fn look_at_host(&mut self) -> Instant {
+        let silent_since = self.heard.max(self.looked);
+        if silent_since.elapsed() < LOOK_AT_HOST {
+            return silent_since + LOOK_AT_HOST;
+        }
+        self.looked = Instant::now();
+        let session = self
+            .record
+            .look(|past| past.begun.as_ref().map(|b| b.plan.session.clone()));
+        if let Some(session) = session
+            && let Ok(hello) = self.shared.hosts().inspect(session.as_str()).await
+        {
+            let since = hello.no_room_since.map(Millis);
+            self.shared.waits_for_room(self.record, since);
+        }
+        self.looked + LOOK_AT_HOST
     }
 
     /// Does what is due, and tells when to look again at the latest.
@@ -369,7 +449,9 @@ impl Talk<'_> {
                 false => wake = wake.min(Instant::now() + Duration::from_millis(200)),
             }
         }
-        Ok(wake.min(self.budgets().await?))
+        Ok(wake
+            .min(self.look_at_host().await)
+            .min(self.budgets().await?))
     }
 
     /// Hands a frame in. `false`: the agent takes nothing at the moment.

@@ -7,6 +7,7 @@ use threadline_host::{EndCause, Ended};
 use super::{
     past::{Bound, Past},
     steps::Tool,
+    terminal::last_words,
     wire::{AUTH_REQUIRED, AgentFacts, PROTOCOL, RpcError, at, text},
 };
 use crate::{End, EndStatus};
@@ -15,6 +16,8 @@ use crate::{End, EndStatus};
 const UNTOLD: &str = "The agent did not say how this ended.";
 /// How one stands that waited for a permission to the end.
 const UNANSWERED: &str = "Nobody said whether it is allowed.";
+/// What is told of a text for which the agent counted nothing.
+const CUT: &str = "The agent said that it was done, but counted no tokens for its answer: its model may have broken off in the middle. Read the answer before you rely on it, and send the message again if a part is missing.";
 /// Characters of an agent's last words that are told.
 const LAST_WORDS: usize = 300;
 
@@ -35,6 +38,19 @@ fn ended(past: &Past, status: EndStatus, fault: Option<(Code, String)>) -> End {
         text: (!text.is_empty()).then(|| text.to_owned()),
         usage: past.usage(),
         wrote: wrote(past),
+    }
+}
+
+/// The turn ended well, as far as the agent says.
+fn completed(past: &Past, usage: Option<Usage>) -> End {
+    let end = ended(past, EndStatus::Completed, None);
+    // Agents that report no usage say nothing by it. One that counts none for a text that came has never
+    // seen the end of its model's answer, where models tell the count.
+    let is_cut = usage.and_then(|usage| usage.output_tokens) == Some(0) && end.text.is_some();
+    let warning = is_cut.then(|| CUT.to_owned());
+    End {
+        message: warning.or(end.message),
+        ..end
     }
 }
 
@@ -67,11 +83,13 @@ pub(super) fn answered(past: &Past, answer: Result<Value, RpcError>) -> End {
     };
     let usage = usage(past, &answer);
     let end = match text(&answer, &["stopReason"]) {
+        // Whoever answers a stop at a question so has not gone on.
+        Some("end_turn") if past.stopped_at_question => cancelled(past),
         Some("end_turn") => match model_failed(past, &answer) {
             true => failed(past, Code::ModelFailed, model_words(past)),
             false => match past.out_of_time {
-                true => stopped(past).unwrap_or_else(|| ended(past, EndStatus::Completed, None)),
-                false => ended(past, EndStatus::Completed, None),
+                true => stopped(past).unwrap_or_else(|| completed(past, usage)),
+                false => completed(past, usage),
             },
         },
         Some("cancelled") => stopped(past).unwrap_or_else(|| {
@@ -112,15 +130,39 @@ pub(super) fn answered(past: &Past, answer: Result<Value, RpcError>) -> End {
 }
 
 fn errored(past: &Past, error: &RpcError) -> End {
+    let words = error.words();
+    if error.is_session_gone() {
+        let goes_on = past.agent.as_ref().is_some_and(|a| a.resumes || a.loads);
+        let (code, what) = match goes_on {
+            true => (
+                Code::AgentLost,
+                "Send the message again: the agent is started anew and goes on with the session.",
+            ),
+            false => (
+                Code::ContinuationUnavailable,
+                "It cannot take an earlier one up again. Start a new one.",
+            ),
+        };
+        let message = format!("The agent has lost the session: {words}. {what}");
+        return failed(past, code, message);
+    }
+    failed(past, code_of(error), format!("The agent failed: {words}"))
+}
+
+fn code_of(error: &RpcError) -> Code {
     // A model's refusal comes as its HTTP status, or by the name of the error.
     let name = error.data.as_ref().and_then(|d| text(d, &["errorName"]));
-    let code = match error.code {
+    match error.code {
         400..=599 => Code::ModelFailed,
         _ if name == Some("APIError") => Code::ModelFailed,
         AUTH_REQUIRED => Code::ProviderUnavailable,
         _ => Code::ExecutionFailed,
-    };
-    failed(past, code, format!("The agent failed: {}", error.words()))
+    }
+}
+
+/// Whether an error is of the agent itself, rather than of its model or of who should log in.
+pub(super) fn is_agents_own(error: &RpcError) -> bool {
+    code_of(error) == Code::ExecutionFailed
 }
 
 /// A model call that failed, as some agents tell it: in the structure, with `end_turn`.
@@ -169,8 +211,7 @@ pub(super) fn gone(past: &Past, how: &Ended) -> End {
             "it closed its output, and nothing could come from it any more".into()
         }
     };
-    let last = how.stderr.trim().lines().last().unwrap_or_default().trim();
-    let last: String = last.chars().take(LAST_WORDS).collect();
+    let last: String = last_words(&how.stderr).chars().take(LAST_WORDS).collect();
     let words = match last.is_empty() {
         true => String::new(),
         false => format!(" Its last words: {last}"),

@@ -84,12 +84,33 @@ impl Hearing<'_> {
         match id.number().and_then(|id| id.checked_sub(bound.base)) {
             Some(0) if past.agent.is_none() => self.initialized(bound, answer),
             Some(1) if past.session.is_none() => self.opened(bound, answer),
-            Some(2) if past.prompted.is_some() => {
-                self.out.end = Some(end::answered(self.past, answer))
-            }
+            Some(2) if past.prompted.is_some() => self.prompt_answered(bound, answer),
             // A late one of an earlier turn, or one too many.
             _ => tracing::warn!(id = id.json(), "an agent answered what was not asked"),
         }
+    }
+
+    fn prompt_answered(&mut self, bound: &Bound, answer: Result<Value, RpcError>) {
+        let past = self.past;
+        let goes_on = past.agent.as_ref().is_some_and(|a| a.resumes || a.loads);
+        if let Err(error) = &answer
+            && !past.stops()
+            && goes_on
+        {
+            let is_gone = error.is_session_gone();
+            // The agent had the session before, and nothing of this turn was done: it can begin anew.
+            if is_gone && past.is_untouched() && bound.session.is_some() && !past.is_restarted {
+                self.show(Update::Note(
+                    "The agent had lost this session. It is started again and goes on with it."
+                        .into(),
+                ));
+                return self.know(Fact::SessionGone);
+            }
+            if is_gone || past.is_untouched() && end::is_agents_own(error) {
+                self.know(Fact::Broken);
+            }
+        }
+        self.out.end = Some(end::answered(past, answer));
     }
 
     /// A line that is not a frame. One that was never meant to be a message, such as a line of a log, is left
@@ -302,6 +323,7 @@ impl Hearing<'_> {
     }
 
     fn update(&mut self, bound: &Bound, params: &Value) {
+        self.cost_before(bound, params);
         // What comes before the prompt is another turn's, or what a loaded session tells again.
         if self.past.prompted.is_none() || !self.is_ours(params) {
             return;
@@ -356,19 +378,32 @@ impl Hearing<'_> {
     }
 
     fn usage(&mut self, update: &Value) {
-        let amount = at(update, &["cost", "amount"]).as_f64();
-        if let Some(amount) = amount
-            && text(update, &["cost", "currency"]) == Some("USD")
+        let Some(amount) = cost(update) else {
+            return;
+        };
+        self.know(Fact::Cost(amount));
+        // Tokens are told with the turn's end alone: what an update calls `used` is how full the
+        // model's context is, and not what was read.
+        let since = self.past.since(amount);
+        if self.past.cost != Some(amount) && since.is_some() {
+            self.show(Update::Usage(Usage {
+                cost_usd: since,
+                ..Usage::default()
+            }));
+        }
+    }
+
+    /// An agent that was started anew may tell what the session has cost, before it is given the prompt.
+    fn cost_before(&mut self, bound: &Bound, params: &Value) {
+        let update = at(params, &["update"]);
+        let is_resumed =
+            bound.resume.is_some() && text(params, &["sessionId"]) == bound.resume.as_deref();
+        if self.past.prompted.is_none()
+            && is_resumed
+            && text(update, &["sessionUpdate"]) == Some("usage_update")
+            && let Some(amount) = cost(update)
         {
-            self.know(Fact::Cost(amount));
-            // Tokens are told with the turn's end alone: what an update calls `used` is how full the
-            // model's context is, and not what was read.
-            if self.past.cost != Some(amount) {
-                self.show(Update::Usage(Usage {
-                    cost_usd: Some(self.past.since(amount)),
-                    ..Usage::default()
-                }));
-            }
+            self.know(Fact::CostBefore(amount));
         }
     }
 
@@ -394,6 +429,12 @@ impl Hearing<'_> {
             self.know(Fact::Tool(tool));
         }
     }
+}
+
+/// What a session has cost so far, in US dollars.
+fn cost(update: &Value) -> Option<f64> {
+    let amount = at(update, &["cost", "amount"]).as_f64()?;
+    (text(update, &["cost", "currency"]) == Some("USD")).then_some(amount)
 }
 
 #[cfg(test)]

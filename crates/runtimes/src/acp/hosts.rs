@@ -10,7 +10,7 @@ use threadline_host::{Hosts, Standing, State};
 use tokio::sync::Mutex;
 
 use super::{bind::host_fault, config::AgentHosts};
-use crate::AgentHost;
+use crate::{AgentHost, HostCleanup};
 
 /// How long a look at the hosts is good: every agent's runtime is asked, and all share them.
 const GOOD: Duration = Duration::from_secs(1);
@@ -29,10 +29,10 @@ impl AgentHosts {
         for standing in self.hosts.present().await.map_err(host_fault)? {
             let host = match standing {
                 Standing::Alive(state) => {
-                    let how = how(&self.hosts, &state).await;
-                    of(&state, how)
+                    let (how, no_room_since) = how(&self.hosts, &state).await;
+                    of(&state, how, no_room_since)
                 }
-                Standing::Lost(state) => of(&state, HostState::Lost),
+                Standing::Lost(state) => of(&state, HostState::Lost, None),
                 Standing::Absent | Standing::Ended(_) => None,
             };
             found.extend(host);
@@ -42,18 +42,21 @@ impl AgentHosts {
     }
 }
 
-async fn how(hosts: &Hosts, state: &State) -> HostState {
-    match hosts.inspect(&state.session).await {
+async fn how(hosts: &Hosts, state: &State) -> (HostState, Option<Millis>) {
+    let Ok(hello) = hosts.inspect(&state.session).await else {
+        return (HostState::Silent, None);
+    };
+    let how = match (hello.open_turns, hello.waiting) {
         // What is asked without a turn waits for nobody.
-        Ok(hello) if hello.open_turns == 0 => HostState::Idle,
-        Ok(hello) if hello.waiting > 0 => HostState::Waiting,
-        Ok(_) => HostState::Working,
-        Err(_) => HostState::Silent,
-    }
+        (0, _) => HostState::Idle,
+        (_, 0) => HostState::Working,
+        _ => HostState::Waiting,
+    };
+    (how, hello.no_room_since.map(Millis))
 }
 
 /// Nothing, when its session is none of ours: no key of ours is like that.
-fn of(state: &State, how: HostState) -> Option<AgentHost> {
+fn of(state: &State, how: HostState, no_room_since: Option<Millis>) -> Option<AgentHost> {
     Some(AgentHost {
         session: SessionKey::new(&state.session).ok()?,
         state: how,
@@ -61,5 +64,10 @@ fn of(state: &State, how: HostState) -> Option<AgentHost> {
         agent_pid: state.agent.pid,
         began: Millis(state.began),
         seen_at: Millis::now(),
+        no_room_since,
+        cleanup: state.cleaned_up.map(|done| HostCleanup {
+            at: Millis(done.at),
+            ended: done.killed,
+        }),
     })
 }

@@ -11,9 +11,12 @@
 //! | `hear` | what an entry of the host means | |
 //! | `due` | what the agent should be told | |
 //! | `end` | how a turn ended | |
+//! | `terminal` | what of an agent's words for a terminal is for people | |
 //! | `bind` | | gets a run its host |
 //! | `hosts` | | looks at the hosts, for operators |
+//! | `watch` | | waits for the end of each host, and ends what a killed one left |
 //! | `version` | | finds out which version of the agent there is |
+//! | `no_room` | | remembers which runs wait for room on a disk |
 //! | `drive` | | carries entries and frames between the host and the journal |
 
 mod bind;
@@ -23,22 +26,26 @@ mod due;
 mod end;
 mod hear;
 mod hosts;
+mod no_room;
 mod past;
 mod session;
 mod steps;
+mod terminal;
 mod version;
+mod watch;
 mod wire;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey,
+    AppThreadKey, Code, Fault, Millis, QuestionId, Removed, RunId, RuntimeId, SessionKey,
 };
 use tokio::sync::Mutex;
 
 pub use self::config::{AcpConfig, AgentConfig, AgentHosts};
 use self::{
     bind::host_fault,
+    no_room::NoRoom,
     past::{Line, Past},
 };
 use crate::{
@@ -56,6 +63,8 @@ struct Shared {
     secrets: Arc<Vec<String>>,
     /// Held while the program is asked for its version.
     asking: Arc<Mutex<()>>,
+    /// Runs that wait for room on a disk.
+    no_room: NoRoom,
 }
 
 /// The runtime of one agent.
@@ -76,6 +85,7 @@ impl Acp {
             environment,
             config,
             asking: Arc::default(),
+            no_room: NoRoom::default(),
         });
         let runs = Runs::new(Arc::clone(&shared), records);
         Self { id, shared, runs }
@@ -184,6 +194,10 @@ impl Runtime for Acp {
 
     fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
         Box::pin(self.runs.ask(run))
+    }
+
+    fn waits_for_room(&self, run: &RunRef) -> Option<Millis> {
+        self.shared.no_room.since(run)
     }
 
     fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>> {

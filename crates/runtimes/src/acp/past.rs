@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{QuestionId, QuestionOption, StepState, Usage};
+use threadline_contract::{QuestionId, QuestionOption, StepState, Usage, round_usd};
 
 use super::{
     steps::{Folders, Tool},
@@ -33,6 +33,9 @@ pub(super) enum Line {
     CancelAsked,
     /// The turn has used up its time.
     OutOfTime,
+    /// The agent had lost the session before it did anything of this turn: its process is given up, and the turn
+    /// begins anew in another.
+    Restarted,
     /// The run ended.
     Ended(Box<End>),
 }
@@ -94,6 +97,12 @@ pub(super) enum Fact {
     Message(Option<String>),
     /// What the session has cost so far.
     Cost(f64),
+    /// What it had cost before this turn, by an agent that was started anew.
+    CostBefore(f64),
+    /// The agent does not know the session any more, and has done nothing of this turn.
+    SessionGone,
+    /// The agent is of no use to the next turn, which needs another process.
+    Broken,
     /// The agent said that its model failed.
     ModelFailed,
     /// It wrote something that could not be read; perhaps even its last word, where that is unclear.
@@ -180,7 +189,15 @@ pub(super) struct Past {
     /// Something else came after the last text.
     pub(super) apart: bool,
     pub(super) cost: Option<f64>,
+    /// What the session had cost before this turn, where the agent told it.
+    pub(super) cost_before: Option<f64>,
     pub(super) model_failed: bool,
+    /// The agent does not know the session any more: the turn is to begin anew.
+    pub(super) session_gone: bool,
+    /// It began anew already.
+    pub(super) is_restarted: bool,
+    /// The agent's process is of no use to the next turn.
+    pub(super) is_broken: bool,
     /// Lines of the agent that could not be read.
     pub(super) not_read: u32,
     /// The last thing that it wrote was one of them, and may have been the end of the turn.
@@ -189,6 +206,8 @@ pub(super) struct Past {
     pub(super) paused: i64,
     pub(super) open_since: Option<i64>,
     pub(super) cancel_asked: bool,
+    /// A question was open when the stop was asked for, and nothing was said or begun since.
+    pub(super) stopped_at_question: bool,
     pub(super) out_of_time: bool,
     pub(super) ended: Option<End>,
 }
@@ -222,15 +241,41 @@ impl Past {
         (now - since - self.paused - open).max(0)
     }
 
-    /// What the run has cost.
-    pub(super) fn cost(&self) -> Option<f64> {
-        self.cost.map(|cost| self.since(cost))
+    /// Whether nothing came of the turn yet: no word, no step, no question.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.text.is_empty() && self.tools.is_empty() && self.requests.is_empty()
     }
 
-    /// What of a session's cost is this run's.
-    pub(super) fn since(&self, cost: f64) -> f64 {
-        let before = self.bound.as_ref().and_then(|b| b.cost).unwrap_or_default();
-        (cost - before).max(0.0)
+    /// What the run has cost.
+    pub(super) fn cost(&self) -> Option<f64> {
+        self.cost.and_then(|cost| self.since(cost))
+    }
+
+    /// What of a session's cost is this run's; nothing where it is not known. What an agent tells is the
+    /// session's sum, which some begin anew with each process.
+    pub(super) fn since(&self, cost: f64) -> Option<f64> {
+        let known = self.bound.as_ref().and_then(|b| b.cost).unwrap_or_default();
+        let before = match self.cost_before {
+            Some(told) => told,
+            // A sum does not shrink: it was begun anew.
+            None if cost < known => 0.0,
+            None => known,
+        };
+        // Agents that know no price tell zero, which is not what it cost.
+        Some(round_usd(cost - before)).filter(|since| *since > 0.0)
+    }
+
+    /// Forgets everything of a host, and with it of the turn, of which nothing came there.
+    fn leave_host(&mut self) {
+        let kept = std::mem::take(self);
+        *self = Self {
+            begun: kept.begun,
+            frames: kept.frames,
+            cancel_asked: kept.cancel_asked,
+            out_of_time: kept.out_of_time,
+            is_restarted: true,
+            ..Self::default()
+        };
     }
 
     /// What it used, as far as it is known.
@@ -264,10 +309,14 @@ impl Past {
             Fact::Unasked(no) => _ = self.requests.remove(&no),
             Fact::Tool(tool) => {
                 self.apart = true;
+                self.stopped_at_question &= self.tools.contains_key(&tool.id);
                 self.tools.insert(tool.id.clone(), tool);
             }
             Fact::Message(message) => self.message = message,
             Fact::Cost(cost) => self.cost = Some(cost),
+            Fact::CostBefore(cost) => self.cost_before = Some(cost),
+            Fact::SessionGone => self.session_gone = true,
+            Fact::Broken => self.is_broken = true,
             Fact::ModelFailed => self.model_failed = true,
             Fact::NotRead { is_unclear } => {
                 self.not_read += 1;
@@ -330,6 +379,7 @@ impl journaled::Past for Past {
                     if let Update::Text(text) = frame.update {
                         self.text.push_str(&text);
                         self.apart = false;
+                        self.stopped_at_question = false;
                     }
                 }
                 for fact in heard.facts {
@@ -356,7 +406,12 @@ impl journaled::Past for Past {
                 }
                 waiting.answer = Some(answer);
             }
-            Line::CancelAsked => self.cancel_asked = true,
+            Line::CancelAsked => {
+                self.cancel_asked = true;
+                let asks = self.open().next().is_some();
+                self.stopped_at_question = asks;
+            }
+            Line::Restarted => self.leave_host(),
             Line::OutOfTime => self.out_of_time = true,
             Line::Ended(end) => self.ended = Some(*end),
         }

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use threadline_host::{Frame, Id, Kind, mend};
 
+use super::terminal::plain;
+
 /// The version of the protocol.
 pub(super) const PROTOCOL: u64 = 1;
 /// "Parse error": what we answer to requests that cannot be read.
@@ -20,6 +22,11 @@ const NOT_RPC: i64 = -32600;
 const NOT_FOUND: i64 = -32601;
 /// An agent wants somebody to log in first.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
+
+/// "Resource not found": a session is one.
+const RESOURCE_NOT_FOUND: i64 = -32002;
+/// Characters of what an error tells beside its message that are shown.
+const MAX_DETAIL_CHARS: usize = 500;
 
 /// What an agent says.
 #[derive(Debug)]
@@ -81,20 +88,47 @@ impl Said {
 }
 
 impl RpcError {
-    /// What it says, for a person.
+    /// What it says, for a person: in its message, and in what is told beside it.
     pub(super) fn words(&self) -> String {
-        let details = |data: &Value| {
-            let text = data.as_str().or_else(|| at(data, &["details"]).as_str());
-            text.filter(|text| !self.message.contains(*text))
-                .map(|text| format!(" ({text})"))
-        };
-        let more = self.data.as_ref().and_then(details).unwrap_or_default();
-        let said = match self.message.trim() {
-            "" => "an error without a word",
-            said => said,
-        };
-        format!("{said}{more}")
+        let said = plain(&self.message);
+        let details = self.data.iter().filter_map(details).map(plain);
+        let details = details.map(|text| text.chars().take(MAX_DETAIL_CHARS).collect::<String>());
+        let mut details = details.filter(|text| !text.is_empty() && !said.contains(text));
+        match (said.is_empty(), details.next()) {
+            (true, None) => "an error without a word".to_owned(),
+            (true, Some(details)) => details,
+            (false, None) => said,
+            (false, Some(details)) => format!("{said} ({details})"),
+        }
     }
+
+    /// Whether it says that the agent does not know the session it is asked about.
+    pub(super) fn is_session_gone(&self) -> bool {
+        let words = self.words().to_lowercase();
+        self.code == RESOURCE_NOT_FOUND || SESSION_GONE.iter().any(|gone| words.contains(gone))
+    }
+}
+
+/// What agents call it when they do not know a session.
+const SESSION_GONE: [&str; 4] = [
+    "session not found",
+    "session does not exist",
+    "unknown session",
+    "no such session",
+];
+
+/// The text in what an error carries beside its message: agents name it as they like.
+fn details(data: &Value) -> Option<&str> {
+    const PATHS: [&[&str]; 7] = [
+        &[],
+        &["details"],
+        &["message"],
+        &["error", "message"],
+        &["error"],
+        &["reason"],
+        &["cause"],
+    ];
+    PATHS.iter().find_map(|path| text(data, path))
 }
 
 /// What is at the end of a path of names; null where it breaks off.

@@ -126,3 +126,24 @@ async fn a_stop_asked_for_while_no_bridge_was_there_is_handed_over_by_the_next()
     let (_, end) = rest(follow).await;
     assert_eq!(end.unwrap().status, EndStatus::Cancelled);
 }
+
+/// What comes after a stop at a question decides whether the turn was stopped.
+#[tokio::test]
+async fn a_turn_that_ends_after_a_stop_at_its_question_was_stopped_unless_it_went_on() {
+    let cases = [
+        ("", EndStatus::Cancelled),
+        ("\n!say on it goes", EndStatus::Completed),
+        ("\n!put b.md words", EndStatus::Completed),
+    ];
+    for (more, want) in cases {
+        let world = World::new();
+        let acp = world.acp();
+        let plan = plan("r1", &format!("!ask-and-go-on{more}"));
+        let mut follow = begin(&acp, &plan).await;
+        question(&mut follow).await;
+        acp.cancel(&plan.run_ref()).await.unwrap();
+        let (_, end) = rest(follow).await;
+        let end = end.unwrap();
+        assert_eq!((end.status, end.code), (want, None), "{more:?}");
+    }
+}

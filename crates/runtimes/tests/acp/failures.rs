@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
-use threadline_contract::Code;
-use threadline_runtimes::{End, EndStatus, Runtime as _};
+use threadline_contract::{Code, operator::HostState};
+use threadline_runtimes::{
+    End, EndStatus, Registry, Runtime as _, Signal as Sign, Update,
+    acp::{Acp, AcpConfig, AgentHosts},
+};
 
 use crate::world::*;
 
@@ -140,6 +143,52 @@ async fn a_killed_host_takes_its_agent_along_and_the_next_turn_gets_another() {
     assert_ne!(world.host().boot, host.boot);
 }
 
+/// Nobody needs the session: what is left is ended all the same, and at once.
+#[tokio::test]
+async fn what_an_idle_host_left_is_ended_as_soon_as_it_is_killed() {
+    for is_started_anew in [false, true] {
+        let world = World::like(&["--stay"]);
+        let acp = world.acp();
+        let plan = plan("r1", "!child");
+        let (_, end) = finish(&acp, &plan).await;
+        let child: u32 = end.text.as_deref().unwrap().parse().unwrap();
+        let (acp, config) = match is_started_anew {
+            false => (acp, world.config.clone()),
+            // As after a start of the server: the hosts are there already.
+            true => {
+                acp.stop().await;
+                let config = AcpConfig {
+                    hosts: AgentHosts::new(world.bare_hosts()),
+                    ..world.config.clone()
+                };
+                config.hosts.watch_all().await.unwrap();
+                (Acp::new(config.clone()), config)
+            }
+        };
+        let host = world.host();
+        kill(host.host.pid, Signal::KILL);
+        until("its child is ended", async || !is_there(child)).await;
+        assert!(!host.agent.is_alive());
+        until("it is told", async || {
+            let hosts = acp.hosts().await.unwrap();
+            hosts.iter().any(|host| host.cleanup.is_some())
+        })
+        .await;
+        let mut hosts = acp.hosts().await.unwrap();
+        let told = hosts.remove(0);
+        let ended = told.cleanup.map(|done| done.ended);
+        assert_eq!(
+            (told.state, told.pid, ended, hosts),
+            (HostState::Lost, host.host.pid, Some(1), vec![])
+        );
+        // The turn had ended before, and the session goes on.
+        let registry = acp.ask_registry(&plan.run_ref()).await.unwrap();
+        assert_eq!(registry, Registry::Ended(end));
+        let (seen, _) = finish(&Acp::new(config), &crate::world::plan("r2", "!recall")).await;
+        assert_eq!(texts(&seen), "1 before");
+    }
+}
+
 #[tokio::test]
 async fn a_host_that_was_killed_while_no_bridge_was_there_is_lost_too() {
     let world = World::new();
@@ -267,4 +316,134 @@ async fn an_agent_that_closes_its_output_is_lost_and_ended() {
         (EndStatus::Failed, Some(Code::AgentLost), message)
     );
     assert!(world.hosts().iter().all(|host| !host.agent.is_alive()));
+}
+
+/// The adapter lives, and what it drives does not.
+#[tokio::test]
+async fn an_agent_that_lost_its_session_is_started_again_and_goes_on() {
+    for args in [&[][..], &["--no-resume"][..]] {
+        let world = World::like(args);
+        let acp = world.acp();
+        let (_, end) = finish(&acp, &plan("r1", "!say fine\n!lose-session")).await;
+        assert_eq!(end, completed("fine", &[]));
+        let before = world.host();
+        let (seen, end) = finish(&acp, &plan("r2", "!recall")).await;
+        let note = "The agent had lost this session. It is started again and goes on with it.";
+        assert_eq!(
+            seen,
+            [Update::Note(note.into()), Update::Text("1 before".into())]
+        );
+        assert_eq!(end, completed("1 before", &[]));
+        assert!(!before.host.is_alive());
+        let (seen, _) = finish(&acp, &plan("r3", "!recall")).await;
+        assert_eq!(texts(&seen), "2 before");
+    }
+}
+
+/// A bridge that is stopped between the loss and the new start goes on there.
+#[tokio::test]
+async fn a_lost_session_is_taken_up_again_by_the_next_bridge_too() {
+    let world = World::like(&["--slow-start", "300"]);
+    let acp = world.acp();
+    finish(&acp, &plan("r1", "!lose-session")).await;
+    let second = plan("r2", "!recall");
+    let mut follow = begin(&acp, &second).await;
+    let note = signal(&mut follow).await;
+    assert!(matches!(note, Some(Sign::Frame(_))), "{note:?}");
+    acp.stop().await;
+    drop((follow, acp));
+    let acp = world.acp();
+    let (frames, end) = rest(acp.follow(&second.run_ref(), 1).await.unwrap()).await;
+    in_order(&frames, 2);
+    assert_eq!(texts(&updates(&frames)), "1 before");
+    assert_eq!(end.unwrap(), completed("1 before", &[]));
+}
+
+#[tokio::test]
+async fn an_agent_that_lost_its_session_and_cannot_take_it_up_says_so() {
+    let world = World::like(&["--no-resume", "--no-load"]);
+    let acp = world.acp();
+    finish(&acp, &plan("r1", "!lose-session")).await;
+    let (_, end) = finish(&acp, &plan("r2", "!recall")).await;
+    let message = "The agent has lost the session: Internal error (Session not found). It cannot take an earlier one up again. Start a new one.";
+    assert_eq!(
+        told(&end),
+        (
+            EndStatus::Failed,
+            Some(Code::ContinuationUnavailable),
+            message
+        )
+    );
+}
+
+/// What it says to no avail, the next process may not.
+#[tokio::test]
+async fn an_agent_that_fails_before_it_did_anything_is_not_used_again() {
+    let world = World::new();
+    let acp = world.acp();
+    let error = r#"{"code": -32603, "message": "Internal error", "data": {"message": "ProcessTransport is not ready for writing"}}"#;
+    let first = plan("r1", &format!("!fail {error}"));
+    let (_, end) = finish(&acp, &first).await;
+    let message = "The agent failed: Internal error (ProcessTransport is not ready for writing)";
+    assert_eq!(
+        told(&end),
+        (EndStatus::Failed, Some(Code::ExecutionFailed), message)
+    );
+    until("its host has ended", async || {
+        world.standing(&first).await == "ended"
+    })
+    .await;
+    let (seen, _) = finish(&acp, &plan("r2", "!recall")).await;
+    assert_eq!(texts(&seen), "1 before");
+}
+
+#[tokio::test]
+async fn what_an_error_carries_is_told() {
+    let cases = [
+        (r#""data": "no quota""#, "failed (no quota)"),
+        (r#""data": {"details": "no quota"}"#, "failed (no quota)"),
+        (r#""data": {"message": "no quota"}"#, "failed (no quota)"),
+        (
+            r#""data": {"error": {"message": "no quota"}}"#,
+            "failed (no quota)",
+        ),
+        (r#""data": {"error": "no quota"}"#, "failed (no quota)"),
+        (
+            r#""data": {"reason": "\u001b[31mno\u001b[0m quota"}"#,
+            "failed (no quota)",
+        ),
+        (r#""data": {"message": "failed"}"#, "failed"),
+        (r#""data": {"number": 7}"#, "failed"),
+    ];
+    let world = World::new();
+    let acp = world.acp();
+    for (at, (data, words)) in cases.into_iter().enumerate() {
+        let order = format!(
+            r#"!say x
+!fail {{"code": -32603, "message": "failed", {data}}}"#
+        );
+        let (_, end) = finish(&acp, &plan(&format!("r{at}"), &order)).await;
+        let message = format!("The agent failed: {words}");
+        assert_eq!(end.message.as_deref(), Some(message.as_str()), "{data}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_words_are_this_turns_and_for_people() {
+    let cases = [
+        ("!errors an old story", "!die-mute", ""),
+        (
+            "!say x",
+            "!errors \\e[31mno model\\e[0m\n!errors 12:00 INFO bye\n!sleep 200\n!die-mute",
+            " Its last words: no model",
+        ),
+    ];
+    for (first, second, words) in cases {
+        let world = World::new();
+        let acp = world.acp();
+        finish(&acp, &plan("r1", &format!("{first}\n!sleep 200"))).await;
+        let (_, end) = finish(&acp, &plan("r2", second)).await;
+        let message = format!("The agent is gone: it ended with status 4.{words}");
+        assert_eq!(end.message, Some(message), "{second}");
+    }
 }

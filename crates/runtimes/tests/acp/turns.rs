@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{OmitReason, Step, StepState};
-use threadline_runtimes::{EndStatus, Runtime as _, Update};
+use threadline_runtimes::{End, EndStatus, Runtime as _, Update};
 
 use crate::world::*;
 
@@ -169,4 +169,64 @@ async fn costs_are_those_of_the_turn() {
         })
         .collect();
     assert_eq!(told, [Some(0.25), Some(0.5)]);
+}
+
+/// Some agents begin their sum anew with each process, and some go on with it.
+#[tokio::test]
+async fn what_a_turn_cost_is_right_after_the_agent_was_started_anew() {
+    let spent = |end: &End| end.usage.and_then(|u| u.cost_usd);
+    let cases = [
+        // It begins anew.
+        (&[][..], "!cost 0.1", Some(0.1)),
+        // It goes on, and says from where.
+        (&["--cost-before", "300"][..], "!cost 0.4", Some(0.1)),
+        (&["--cost-before", "0"][..], "!cost 0.9", Some(0.9)),
+        // It goes on without a word.
+        (&[][..], "!cost 0.4", Some(0.1)),
+        // Nothing is known: the same sum, or no price.
+        (&[][..], "!cost 0.3", None),
+        (&[][..], "!cost 0", None),
+        (&[][..], "!say x", None),
+    ];
+    for (args, order, want) in cases {
+        let world = World::like(args);
+        let acp = world.acp();
+        let first = plan("r1", "!cost 0.3");
+        let (_, end) = finish(&acp, &first).await;
+        assert_eq!(spent(&end), Some(0.3));
+        let hosts = world.bare_hosts();
+        hosts.stop(first.session.as_str()).await.unwrap();
+        let (seen, end) = finish(&acp, &plan("r2", order)).await;
+        assert_eq!(spent(&end), want, "{args:?} {order}");
+        let told = seen.iter().find_map(|update| match update {
+            Update::Usage(usage) => Some(usage.cost_usd),
+            _ => None,
+        });
+        assert_eq!(told.flatten(), want, "{args:?} {order}");
+    }
+}
+
+/// An agent that counts nothing for a text has not seen the end of its model's answer.
+#[tokio::test]
+async fn an_answer_for_which_nothing_was_counted_is_told_as_one_that_may_be_cut() {
+    let cut = "The agent said that it was done, but counted no tokens for its answer: its model may have broken off in the middle. Read the answer before you rely on it, and send the message again if a part is missing.";
+    let zero = r#"{"stopReason": "end_turn", "usage": {"inputTokens": 0, "outputTokens": 0}}"#;
+    let quota = r#"{"stopReason": "end_turn", "_meta": {"quota": {"token_count": {"input_tokens": 0, "output_tokens": 0}}}}"#;
+    let silent = r#"{"stopReason": "end_turn"}"#;
+    let some = r#"{"stopReason": "end_turn", "usage": {"inputTokens": 5, "outputTokens": 1}}"#;
+    let cases = [
+        (format!("!say half\n!done {zero}"), Some(cut)),
+        (format!("!say half\n!done {quota}"), Some(cut)),
+        // Without a text there is nothing to be counted, and without a count nothing is said by it.
+        (format!("!done {zero}"), None),
+        (format!("!say all\n!done {silent}"), None),
+        (format!("!say all\n!done {some}"), None),
+    ];
+    let world = World::new();
+    let acp = world.acp();
+    for (at, (prompt, want)) in cases.into_iter().enumerate() {
+        let (_, end) = finish(&acp, &plan(&format!("r{at}"), &prompt)).await;
+        let told = (end.status, end.code, end.message.as_deref());
+        assert_eq!(told, (EndStatus::Completed, None, want), "{prompt}");
+    }
 }

@@ -141,6 +141,13 @@ pub(crate) fn kill(pid: u32, signal: Signal) {
     let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal);
 }
 
+/// Whether a process is there and has not ended.
+pub(crate) fn is_there(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    state.is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
 /// A turn of thread `t`.
 pub(crate) fn plan(run: &str, prompt: &str) -> TurnPlan {
     plan_of("t", run, prompt)

@@ -179,6 +179,9 @@ fn conversation(view: &ThreadView) -> Markup {
                 " It is tried again until " (words::clock(away.gives_up_at_ms)) " at least."
             }
         }
+        @if let Some(waits) = view.progress.as_ref().and_then(|progress| progress.message.as_deref()) {
+            p.note { (words::ticked(waits)) }
+        }
     }
 }
 

@@ -243,6 +243,38 @@ async fn a_bridge_that_cannot_be_heard_is_what_a_thread_waits_for() {
 }
 
 #[tokio::test]
+async fn what_a_run_waits_for_is_told_in_place_of_that_it_works() {
+    let (world, app) = World::scripted();
+    let run = json!({"appThreadKey": "draft:x", "requestId": "r", "runId": "a", "startedAtMs": 0});
+    let messages = json!([{"role": "user", "text": "go", "timestampMs": 1}]);
+    let context = json!({"messages": messages, "taskAssociation": run});
+    let mut view = thread("x", Path::new("/w"), context, json!({"status": "running"}));
+    view["progress"] =
+        json!({"stage": "working", "message": "The disk is full: it waits for room."});
+    app.says("app.show", view);
+    let page = world.get("/threads/x").await.body;
+    let note = "<p class=\"note\">The disk is full: it waits for room.</p>";
+    assert!(page.contains(note), "{page}");
+    assert!(!page.contains("working</span>"), "{page}");
+}
+
+#[tokio::test]
+async fn an_answer_with_a_warning_shows_it() {
+    let (world, app) = World::scripted();
+    let warning = json!({"code": "ANSWER_INCOMPLETE", "message": "A <part> may be missing."});
+    let messages = json!([
+        {"role": "user", "text": "go", "timestampMs": 1, "runId": "a", "state": "done"},
+        {"role": "assistant", "text": "half", "timestampMs": 2, "runId": "a", "warnings": [warning]},
+    ]);
+    let context = json!({"messages": messages});
+    let state = json!({"status": "ready", "lastResultCode": "success"});
+    app.says("app.show", thread("x", Path::new("/w"), context, state));
+    let page = world.get("/threads/x").await.body;
+    let note = "<p class=\"note\"><b>Warning: </b>A &lt;part&gt; may be missing. <code>ANSWER_INCOMPLETE</code></p>";
+    assert!(page.contains(note), "{page}");
+}
+
+#[tokio::test]
 async fn files_of_earlier_runs_are_named_with_their_folder() {
     let (world, app) = World::scripted();
     let mut view = thread(

@@ -44,7 +44,7 @@ async fn look(hosts: &Hosts) -> Result<Vec<Check>, HostError> {
 
 async fn look_at_known(hosts: &Hosts) -> Result<Check, HostError> {
     let (mut running, mut working, mut waiting, mut silent) = (0, 0, 0, Vec::new());
-    for standing in hosts.list().await? {
+    for standing in hosts.present().await? {
         let Standing::Alive(state) = standing else {
             continue;
         };

@@ -108,6 +108,9 @@ pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
                 @if message.unfinished {
                     p.small.muted.unfinished { "Unfinished: the run ended before it had said the rest." }
                 }
+                @for warning in &message.warnings {
+                    p.note { b { "Warning: " } (words::ticked(&warning.message)) " " code { (warning.code.as_str()) } }
+                }
             }
             @for open in questions { (question(view, open)) }
             @if shows_outcome { (outcome(view, turn)) } @else {
