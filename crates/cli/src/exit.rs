@@ -73,7 +73,7 @@ impl Exit {
                 _ => Self::Done,
             },
             Some(ResultCode::Failed) => Self::Failed,
-            Some(ResultCode::Aborted) => Self::Cancelled,
+            Some(ResultCode::Aborted | ResultCode::Code(Code::StoppedAtGateway)) => Self::Cancelled,
             Some(ResultCode::ArtifactMissing) => Self::NotDelivered,
             Some(ResultCode::AcpHttp(_)) => Self::Unreachable,
             // A run that a runtime could not finish has failed, whatever the reason.
@@ -153,6 +153,7 @@ impl Exit {
             | C::ExecutionFailed
             | C::AgentLost
             | C::TurnDeclined
+            | C::StoppedAtGateway
             | C::ModelUnreachable
             | C::ModelFailed
             | C::ModelRefusesTools
