@@ -11,6 +11,7 @@ use threadline_contract::{QuestionId, Step, StepState, Usage};
 
 use super::{
     asks::{Approval, Named, Prompt},
+    reply::Reply,
     waiting::Waiting,
     words::{GAP, sentence, texts},
 };
@@ -39,9 +40,17 @@ pub(super) struct Story {
 }
 
 /// One message of the model.
+#[derive(Clone, PartialEq)]
 struct Part {
     item: String,
     text: String,
+}
+
+impl Part {
+    /// Whether this is the same message as one that is known to its end, heard as far as it was.
+    fn is_of(&self, whole: &str) -> bool {
+        whole.trim().starts_with(self.text.trim())
+    }
 }
 
 /// The terminal `chat` event.
@@ -53,7 +62,9 @@ pub(super) struct LastWord {
     /// Why it failed.
     pub(super) message: Option<String>,
     /// What it answered.
-    pub(super) text: Option<String>,
+    pub(super) reply: Option<Reply>,
+    /// Why it was stopped, in the gateway's word.
+    pub(super) stop_reason: Option<String>,
 }
 
 /// How a terminal `chat` event ends a run.
@@ -84,6 +95,8 @@ struct ChatEvent {
     error_message: Option<String>,
     #[serde(default)]
     error_detail: Option<Value>,
+    #[serde(default)]
+    stop_reason: Option<String>,
     #[serde(default)]
     message: Value,
 }
@@ -179,7 +192,10 @@ impl Story {
             state,
             of_model: event.error_detail.is_some(),
             message: event.error_message,
-            text: texts(&event.message["content"]).filter(|_| state == LastState::Final),
+            reply: texts(&event.message["content"])
+                .filter(|_| state == LastState::Final)
+                .map(Reply::of_event),
+            stop_reason: event.stop_reason,
         });
     }
 
@@ -242,6 +258,34 @@ impl Story {
             item: item.to_owned(),
             text: text.to_owned(),
         });
+    }
+
+    /// The messages that the transcript has of this run, to their ends: what was missed of them is said,
+    /// and what is not in it yet stays behind them.
+    pub(super) fn recall(&mut self, rows: Vec<(String, String)>) {
+        let heard = self.parts.clone();
+        let row_of = |part: &&Part| rows.iter().any(|(_, text)| part.is_of(text));
+        let later: Vec<Part> = heard.iter().filter(|p| !row_of(p)).cloned().collect();
+        let known = rows.into_iter().map(|(id, text)| {
+            // It goes on by the name under which it is heard.
+            let item = heard.iter().find(|part| part.is_of(&text));
+            let item = item.map_or(id, |part| part.item.clone());
+            Part { item, text }
+        });
+        let wanted: Vec<Part> = known.chain(later).collect();
+        let pairs = heard.iter().zip(&wanted);
+        let same = pairs.take_while(|(heard, wanted)| heard == wanted).count();
+        // Only the last that was heard may just go on.
+        let goes_on = match (&heard[same..], wanted.get(same)) {
+            ([last], Some(wanted)) => wanted.item == last.item,
+            _ => false,
+        };
+        if !goes_on {
+            self.cut(same);
+        }
+        for part in &wanted[same..] {
+            self.say(&part.item, &part.text);
+        }
     }
 
     /// Takes back everything from a part on.
@@ -343,9 +387,40 @@ impl Story {
         let told = self
             .text()
             .is_some_and(|told| told.trim_end().ends_with(text));
-        if !told {
-            self.say("final", text);
+        if told {
+            return;
         }
+        // Its end was missed.
+        let heard = self.parts.last().filter(|part| part.is_of(text));
+        let item = heard.map_or("final".to_owned(), |part| part.item.clone());
+        self.say(&item, text);
+    }
+
+    /// The whole of an answer that begins so, if the events told it to its end.
+    pub(super) fn whole(&self, beginning: &str) -> Option<String> {
+        let word = self.last_word.as_ref();
+        let word = word.filter(|word| word.state == LastState::Final)?;
+        let ended = word.reply.as_ref()?;
+        let whole = match ended.is_cut {
+            false => ended.text.as_str(),
+            // The event tells only its end.
+            true => {
+                let heard = self.parts.last().map(|part| part.text.trim_end());
+                heard.filter(|heard| heard.ends_with(ended.text.trim_end()))?
+            }
+        };
+        let begins = whole.trim_start().starts_with(beginning.trim_start());
+        begins.then(|| whole.to_owned())
+    }
+
+    /// Something to be said beside what the run says.
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.waiting.push(Update::Note(text.into()));
+    }
+
+    /// The last message, as far as it was heard.
+    pub(super) fn last_message(&self) -> Option<&str> {
+        self.parts.last().map(|part| part.text.as_str())
     }
 
     /// Everything that is shown.

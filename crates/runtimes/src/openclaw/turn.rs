@@ -9,7 +9,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{Code, Fault, Usage};
+use threadline_contract::{Code, Fault, RunId, Usage};
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -18,13 +18,15 @@ use super::{
     gateway::{CallError, Conn, Gateway, Link, Second},
     notes::{Note, Notes},
     stops::Stops,
-    transcript::History,
+    transcript::{Before, History, Row},
     used::Receipts,
 };
 use crate::{End, RunRef, TurnPlan};
 
 /// How long a gateway that was never there is waited for.
 pub(super) const NEVER: Duration = Duration::from_secs(4);
+/// How long one is waited for by somebody who wants to know how a run stands: the record tells it too.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(300);
 /// How long one that is restarting is, and any by a turn that has not begun: it needs ten seconds, on a
 /// busy machine more than a minute.
 pub(super) const RESTARTING: Duration = Duration::from_secs(120);
@@ -34,10 +36,19 @@ pub(super) const SMALL: Duration = Duration::from_secs(30);
 const ACCEPT: Duration = Duration::from_secs(120);
 /// Rows of a transcript that are looked at: a turn's own are the newest.
 const ROWS: u32 = 200;
+/// The same, to see whether the conversation is still there.
+const LAST_ROWS: u32 = 50;
+/// What is said in a run whose conversation is not there any more.
+const RESET: &str = "The conversation was reset at the OpenClaw gateway since the last message. The agent does not know what was said before.";
+const DELETED: &str = "The session was deleted at the OpenClaw gateway since the last message. The agent does not know what was said before.";
 /// How long a gateway that ended a turn may take to tell what it used: it still writes things down.
 const RECEIPT: Duration = Duration::from_millis(500);
-/// How long the transcript may take to tell it instead.
+/// How long the transcript may take to tell it.
 const USED: Duration = Duration::from_secs(2);
+/// Tells one message of a transcript; lists of them cut long ones.
+const ONE_MESSAGE: &str = "chat.message.get";
+/// Characters of a message that the gateway tells at most.
+const LONGEST_TEXT_CHARS: u32 = 2_000_000;
 /// How often a gateway that is too busy is asked again.
 const TRIES: u32 = 5;
 
@@ -118,6 +129,28 @@ impl<'a> OfSession<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+struct LastRows<'a> {
+    session_key: &'a str,
+    limit: u32,
+    max_chars: u32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OneMessage<'a> {
+    session_key: &'a str,
+    message_id: &'a str,
+    max_chars: u32,
+}
+
+#[derive(Deserialize)]
+struct GotMessage {
+    #[serde(default)]
+    message: Option<Row>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct WaitFor<'a> {
     run_id: &'a str,
     timeout_ms: u64,
@@ -151,11 +184,67 @@ impl Turns {
                 },
                 None => Note::new(plan, conn.boot()),
             };
-            match self.hand_over(&conn, plan, note).await? {
+            let (sent, notice) = tokio::join!(
+                self.hand_over(&conn, plan, note),
+                self.conversation_gone(&conn, plan)
+            );
+            match sent? {
+                Ok(()) => return self.tell_in_run(&run, notice).await,
                 Err(error) if error.is_stopping() => {}
                 done => return done.map_err(not_begun),
             }
         }
+    }
+
+    /// Has the run tell this, first of all.
+    async fn tell_in_run(&self, run: &RunRef, notice: Option<&str>) -> Result<(), Fault> {
+        let Some(notice) = notice else {
+            return Ok(());
+        };
+        let note = self.notes.read(run).await?.ok_or_else(no_record)?;
+        let note = Note {
+            notice: Some(notice.to_owned()),
+            ..note
+        };
+        self.notes.write(&note).await
+    }
+
+    /// What is to be said when a turn goes on with a conversation that is no longer there: somebody reset
+    /// or deleted the session at the gateway since its last turn.
+    async fn conversation_gone(&self, conn: &Conn, plan: &TurnPlan) -> Option<&'static str> {
+        if !self.notes.has_others(&plan.run_ref()).await {
+            return None;
+        }
+        let params = LastRows {
+            session_key: plan.session.as_str(),
+            limit: LAST_ROWS,
+            max_chars: 1,
+        };
+        let history: Result<History, _> = conn.call("chat.history", params, SMALL).await;
+        let history = match history {
+            Ok(history) => history,
+            Err(error) => {
+                tracing::warn!(run.id = %plan.run, "Whether the conversation of run {} is still there is not known: {error}", plan.run);
+                return None;
+            }
+        };
+        let name = plan.run.as_str();
+        for row in history.before(name) {
+            match row {
+                Before::Reset => return Some(RESET),
+                Before::Turn(run) => {
+                    let of = RunRef {
+                        session: plan.session.clone(),
+                        run: RunId::new(run).ok()?,
+                    };
+                    // One of ours: what was said before it is known there.
+                    if let Ok(Some(_)) = self.notes.read(&of).await {
+                        return None;
+                    }
+                }
+            }
+        }
+        history.is_empty_but_for(name).then_some(DELETED)
     }
 
     /// Sends a turn under the name in its note, which is on the disk before.
@@ -202,13 +291,7 @@ impl Turns {
     ) -> Result<(Ruling, History), CallError> {
         let wait = self.wait(conn, &note.name, Duration::ZERO);
         let history = self.history(conn, note);
-        let tasks = async {
-            let params = OfSession::newest(note, 100);
-            match conn.hello().has("tasks.list") {
-                true => conn.call("tasks.list", params, SMALL).await,
-                false => Ok(Tasks::default()),
-            }
-        };
+        let tasks = self.tasks(conn, note);
         let (wait, history, tasks) = tokio::join!(wait, history, tasks);
         let (wait, history, tasks) = (wait?, history?, tasks?);
         let ruling = rule(&Evidence {
@@ -222,6 +305,45 @@ impl Turns {
             tasks,
         });
         Ok((ruling, history))
+    }
+
+    /// The newest native tasks of the session.
+    pub(super) async fn tasks(&self, conn: &Conn, note: &Note) -> Result<Tasks, CallError> {
+        let params = OfSession::newest(note, 100);
+        match conn.hello().has("tasks.list") {
+            true => conn.call("tasks.list", params, SMALL).await,
+            false => Ok(Tasks::default()),
+        }
+    }
+
+    /// Reads to their ends the run's messages of which the transcript shows only a part.
+    pub(super) async fn read_whole(
+        &self,
+        conn: &Conn,
+        note: &Note,
+        history: &mut History,
+    ) -> Result<(), CallError> {
+        if !conn.hello().has(ONE_MESSAGE) {
+            return Ok(());
+        }
+        for id in history.cut_messages(&note.name) {
+            let params = OneMessage {
+                session_key: note.session.as_str(),
+                message_id: &id,
+                max_chars: LONGEST_TEXT_CHARS,
+            };
+            match conn.call(ONE_MESSAGE, params, SMALL).await {
+                Ok(GotMessage { message: Some(row) }) => history.put(&id, row),
+                Ok(GotMessage { message: None }) => {
+                    tracing::warn!(run.id = %note.run, "The gateway does not tell all of a message of run {}", note.run);
+                }
+                Err(error) if error.is_final() => {
+                    tracing::warn!(run.id = %note.run, "The gateway does not tell all of a message of run {}: {error}", note.run);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// The newest rows of the session's transcript.
@@ -238,15 +360,30 @@ impl Turns {
             self.receipts.forget(&run);
             return None;
         }
-        let told = timeout(RECEIPT, self.receipts.usage(&run, &note.name)).await;
-        if let Ok(Some(usage)) = told {
-            return Some(usage);
+        // Whoever tells it first: the result waits for this.
+        tokio::select! {
+            biased;
+            Ok(Some(usage)) = timeout(RECEIPT, self.receipts.usage(&run, &note.name)) => Some(usage),
+            Some(usage) = self.used_by_rows(note) => Some(usage),
+            else => None,
         }
+    }
+
+    /// What a run used, by the transcript.
+    async fn used_by_rows(&self, note: &Note) -> Option<Usage> {
         let Link::Up(conn) = self.gateway.link() else {
             return None;
         };
-        let history = timeout(USED, self.history(&conn, note)).await;
-        history.ok()?.ok()?.usage(&note.name)
+        let params = LastRows {
+            session_key: note.session.as_str(),
+            limit: ROWS,
+            max_chars: 1,
+        };
+        let history: Result<History, _> = conn.call("chat.history", params, USED).await;
+        let history = history.ok()?;
+        // All of it is there when its last word is.
+        history.end(&note.name)?;
+        history.usage(&note.name)
     }
 
     /// Waits for a run's end; it does not affect the run.
