@@ -1,12 +1,14 @@
 //! Following a run: its events as they come, its end when the gateway's own evidence says so.
 
+mod end;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use serde_json::value::RawValue;
-use threadline_contract::{Code, Fault, Millis, Usage};
+use threadline_contract::{Code, Fault};
 use tokio::{
     sync::{Notify, mpsc},
     time::{Instant, sleep, sleep_until},
@@ -16,13 +18,11 @@ use tracing::Instrument as _;
 
 use super::{
     answer,
-    ends::{self, BROKEN_OFF, Told, cancelled, lost, said},
+    ends::{BROKEN_OFF, cancelled, lost, said},
     evidence::Ruling,
-    gateway::{CallError, Conn, Link, Listener},
+    gateway::{CallError, Conn, Listener},
     notes::Note,
-    reply::{self, Reply},
     story::{LastState, LastWord, Story},
-    transcript::History,
     turn::Turns,
 };
 use crate::{End, EndStatus, Follow, Frame, Signal, Update};
@@ -44,15 +44,6 @@ const GOES_ON: &str =
     "The run goes on at the gateway, which is tried again by itself; what came of it is told then.";
 /// Bytes of text that are handed over at once; as JSON they may be six times as many.
 const PIECE_BYTES: usize = 8 * 1024;
-/// How often a text of which only a part was told is looked for, and the pause between.
-const TEXT_TRIES: u32 = 5;
-const TEXT_AGAIN: Duration = Duration::from_millis(200);
-/// How often the reason for a stop is looked for, and the pause between.
-const REASON_TRIES: u32 = 8;
-const REASON_AGAIN: Duration = Duration::from_millis(100);
-/// How long a gateway that is away is waited for before the reader is told to ask again.
-const AWAY: Duration = Duration::from_secs(300);
-
 /// What hears a run's events.
 struct Ear {
     story: Mutex<Story>,
@@ -145,15 +136,6 @@ fn in_pieces(update: Update) -> Vec<Update> {
     pieces
 }
 
-/// What an end tells of its text, if that is not all.
-fn part_of(told: &Told) -> Option<Reply> {
-    let text = told.end.text.as_ref().filter(|_| told.is_cut)?;
-    Some(Reply {
-        text: text.clone(),
-        is_cut: true,
-    })
-}
-
 /// Follows a run of which only the end is left to tell.
 pub(super) fn only(end: End) -> Follow {
     let (to, signals) = mpsc::channel(1);
@@ -173,7 +155,7 @@ impl Follower {
             let mut told = false;
             let conn = loop {
                 tokio::select! {
-                    up = gateway.wait_back(AWAY) => break up,
+                    up = gateway.wait_back() => break up,
                     why = gateway.refused(), if !told => {
                         told = true;
                         self.ear.story().note(format!("{why} {GOES_ON}"));
@@ -184,12 +166,9 @@ impl Follower {
                     () = self.to.closed() => return,
                 }
             };
-            let stop = match conn {
-                Ok(conn) => match self.on(&conn, std::mem::take(&mut first)).await {
-                    Stop::Broken(error) if error.is_stopping() => self.last_words(&conn).await,
-                    stop => stop,
-                },
-                Err(error) => Stop::Later(super::turn::unreachable(error)),
+            let stop = match self.on(&conn, std::mem::take(&mut first)).await {
+                Stop::Broken(error) if error.is_stopping() => self.last_words(&conn).await,
+                stop => stop,
             };
             match stop {
                 Stop::Done => return,
@@ -417,132 +396,6 @@ impl Follower {
             sent.map_err(|_| Stop::Done)?;
         }
         Ok(())
-    }
-
-    /// An end with the whole of its text, if the events told it.
-    fn heard(&self, told: Told) -> Told {
-        let part = part_of(&told);
-        let whole = part.and_then(|part| self.ear.story().whole(part.beginning()));
-        match whole {
-            Some(whole) => told.replying(Reply::whole(whole)),
-            None => told,
-        }
-    }
-
-    /// An end with the whole of its text: by the events, else by the transcript. Where the transcript has
-    /// lost it too, as much as anybody told.
-    async fn read_text(
-        &self,
-        conn: &Conn,
-        told: Told,
-        mut known: Option<History>,
-    ) -> Result<Told, CallError> {
-        let told = self.heard(told);
-        let Some(part) = part_of(&told) else {
-            return Ok(told);
-        };
-        let mut longest = part.clone();
-        for _ in 0..TEXT_TRIES {
-            let mut history = match known.take() {
-                Some(history) => history,
-                None => self.turns.history(conn, &self.note).await?,
-            };
-            let name = &self.note.name;
-            let whole = self.turns.read_whole(conn, &self.note, &mut history);
-            whole.await?;
-            if let Some(row) = history.answer(name) {
-                if !row.is_cut && row.text.trim_start().starts_with(part.beginning()) {
-                    return Ok(told.replying(row));
-                }
-                longest = longest.longer(row);
-            }
-            // The gateway may still be writing it.
-            sleep(TEXT_AGAIN).await;
-        }
-        if let Some(heard) = self.ear.story().last_message() {
-            let text = heard.to_owned();
-            longest = longest.longer(Reply { text, is_cut: true });
-        }
-        Ok(told.replying(longest))
-    }
-
-    /// What somebody gave as the reason for cancelling the run at the gateway.
-    async fn reason(&self) -> Option<ends::Stop> {
-        let Link::Up(conn) = self.turns.gateway.link() else {
-            return None;
-        };
-        let mut over = 0;
-        for _ in 0..REASON_TRIES {
-            let tasks = self.turns.tasks(&conn, &self.note).await.ok()?;
-            if let Some(reason) = tasks.reason(&self.note.name) {
-                return Some(ends::Stop::Reason(reason));
-            }
-            // It is written down when the run is over, and the reason after that.
-            over += u32::from(tasks.is_over(&self.note.name));
-            if over > 1 {
-                return None;
-            }
-            sleep(REASON_AGAIN).await;
-        }
-        None
-    }
-
-    /// Tells the end, after it is noted.
-    async fn end(&mut self, told: Told, used: Option<Usage>) -> Stop {
-        let stop_asked = match self.is_stop_asked().await {
-            Ok(asked) => asked,
-            Err(stop) => return stop,
-        };
-        let cut = part_of(&told);
-        let Told {
-            mut end, at, stop, ..
-        } = told;
-        if end.status == EndStatus::Cancelled && !stop_asked {
-            let stop = match stop {
-                Some(stop) => Some(stop),
-                None => self.reason().await,
-            };
-            end.code = Some(Code::StoppedAtGateway);
-            end.message = Some(ends::stopped_at_gateway(stop.as_ref()));
-        }
-        {
-            let mut story = self.ear.story();
-            match end.status {
-                EndStatus::Completed => {
-                    if let Some(cut) = cut {
-                        let missing = reply::lost_rest(cut.beginning().chars().count());
-                        end.text = Some(cut.shown());
-                        story.settle(end.text.as_deref());
-                        story.note(missing.as_str());
-                        end.message = Some(missing);
-                    } else {
-                        story.settle(end.text.as_deref());
-                    }
-                }
-                // What it said until then; never another run's words.
-                EndStatus::Failed | EndStatus::Cancelled => end.text = story.text(),
-            }
-            if end.code == Some(Code::ExecutionFailed)
-                && story.last_word().is_some_and(|word| word.of_model)
-            {
-                end.code = Some(Code::ModelFailed);
-            }
-            end.usage = used.or_else(|| story.usage());
-            end.wrote = story.wrote().to_vec();
-        }
-        if let Err(stop) = self.tell().await {
-            return stop;
-        }
-        self.note.end = Some(end.clone());
-        self.note.plan = None;
-        self.note.ended_at = at;
-        self.note.heard_at = Some(Millis::now());
-        self.note.cancel_asked |= stop_asked;
-        if let Err(fault) = self.turns.notes.write(&self.note).await {
-            return Stop::Later(fault);
-        }
-        let _ = self.to.send(Signal::End(end)).await;
-        Stop::Done
     }
 
     /// Notes what is known; what somebody else noted meanwhile stays.

@@ -18,6 +18,7 @@ mod page;
 mod read;
 mod reply;
 mod route;
+mod session;
 mod stops;
 mod story;
 mod transcript;

@@ -37,6 +37,8 @@ pub(super) struct Story {
     /// What people are asked now.
     asked: Vec<QuestionId>,
     last_word: Option<LastWord>,
+    /// It was told before, and nothing of that is known here yet.
+    anew: bool,
 }
 
 /// One message of the model.
@@ -110,7 +112,10 @@ struct Resolved {
 impl Story {
     /// The story of a run that was told before: what was shown is said anew.
     pub(super) fn again() -> Self {
-        let mut story = Self::default();
+        let mut story = Self {
+            anew: true,
+            ..Self::default()
+        };
         story.waiting.push(Update::Reset { keep: 0 });
         story
     }
@@ -264,13 +269,27 @@ impl Story {
     /// and what is not in it yet stays behind them.
     pub(super) fn recall(&mut self, rows: Vec<(String, String)>) {
         let heard = self.parts.clone();
-        let row_of = |part: &&Part| rows.iter().any(|(_, text)| part.is_of(text));
-        let later: Vec<Part> = heard.iter().filter(|p| !row_of(p)).cloned().collect();
-        let known = rows.into_iter().map(|(id, text)| {
-            // It goes on by the name under which it is heard.
-            let item = heard.iter().find(|part| part.is_of(&text));
-            let item = item.map_or(id, |part| part.item.clone());
-            Part { item, text }
+        let anew = std::mem::take(&mut self.anew);
+        // Messages come in the order of the rows, and go on by the names under which they are heard.
+        let mut names: Vec<Option<String>> = vec![None; rows.len()];
+        let (mut next, mut later) = (0, vec![]);
+        for part in &heard {
+            let is_row = |(_, text): &(String, String)| match anew {
+                // Heard since the restart alone, so to its end if it is in the transcript.
+                true => part.text.trim() == text.trim(),
+                false => part.is_of(text),
+            };
+            match rows[next..].iter().position(is_row) {
+                Some(found) => {
+                    names[next + found] = Some(part.item.clone());
+                    next += found + 1;
+                }
+                None => later.push(part.clone()),
+            }
+        }
+        let known = rows.into_iter().zip(names).map(|((id, text), name)| Part {
+            item: name.unwrap_or(id),
+            text,
         });
         let wanted: Vec<Part> = known.chain(later).collect();
         let pairs = heard.iter().zip(&wanted);

@@ -210,7 +210,14 @@ fn what_was_missed_is_recalled_in_its_place() {
     story.take();
     story.recall(rows());
     assert_eq!(story.take(), [text("ne\n\ntwo, whole")]);
-    // After a restart nothing was heard but what came while the transcript was read.
+    // After a restart nothing was heard but what came while the transcript was read, also when it begins
+    // like another message.
+    let mut story = Story::again();
+    say(&mut story, "b", "two, whole");
+    say(&mut story, "c", "o");
+    story.recall(rows());
+    say(&mut story, "c", "oh");
+    assert_eq!(story.text().as_deref(), Some("one\n\ntwo, whole\n\noh"));
     let mut story = Story::again();
     say(&mut story, "c", "thr");
     story.recall(rows());

@@ -9,16 +9,16 @@
 use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{Code, Fault, RunId, Usage};
+use threadline_contract::{Code, Fault, Usage};
 use tokio::time::{sleep, timeout};
 
 use super::{
     attachments::{Attachments, Image, Limits},
-    evidence::{Evidence, Ruling, Tasks, Wait, rule},
+    evidence::{Evidence, Ruling, Wait, rule},
     gateway::{CallError, Conn, Gateway, Link, Second},
     notes::{Note, Notes},
     stops::Stops,
-    transcript::{Before, History, Row},
+    transcript::History,
     used::Receipts,
 };
 use crate::{End, RunRef, TurnPlan};
@@ -34,21 +34,10 @@ pub(super) const RESTARTING: Duration = Duration::from_secs(120);
 pub(super) const SMALL: Duration = Duration::from_secs(30);
 /// How long the gateway may take to accept a turn.
 const ACCEPT: Duration = Duration::from_secs(120);
-/// Rows of a transcript that are looked at: a turn's own are the newest.
-const ROWS: u32 = 200;
-/// The same, to see whether the conversation is still there.
-const LAST_ROWS: u32 = 50;
-/// What is said in a run whose conversation is not there any more.
-const RESET: &str = "The conversation was reset at the OpenClaw gateway since the last message. The agent does not know what was said before.";
-const DELETED: &str = "The session was deleted at the OpenClaw gateway since the last message. The agent does not know what was said before.";
 /// How long a gateway that ended a turn may take to tell what it used: it still writes things down.
 const RECEIPT: Duration = Duration::from_millis(500);
-/// How long the transcript may take to tell it.
+/// How long the transcript may take to tell it instead.
 const USED: Duration = Duration::from_secs(2);
-/// Tells one message of a transcript; lists of them cut long ones.
-const ONE_MESSAGE: &str = "chat.message.get";
-/// Characters of a message that the gateway tells at most.
-const LONGEST_TEXT_CHARS: u32 = 2_000_000;
 /// How often a gateway that is too busy is asked again.
 const TRIES: u32 = 5;
 
@@ -108,45 +97,23 @@ impl Accepted {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OfSession<'a> {
-    session_key: &'a str,
+pub(super) struct OfSession<'a> {
+    pub(super) session_key: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    run_id: Option<&'a str>,
+    pub(super) run_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<u32>,
+    pub(super) limit: Option<u32>,
 }
 
 impl<'a> OfSession<'a> {
     /// The newest of the session of a run, so many.
-    fn newest(note: &'a Note, limit: u32) -> Self {
+    pub(super) fn newest(note: &'a Note, limit: u32) -> Self {
         Self {
             session_key: note.session.as_str(),
             run_id: None,
             limit: Some(limit),
         }
     }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LastRows<'a> {
-    session_key: &'a str,
-    limit: u32,
-    max_chars: u32,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OneMessage<'a> {
-    session_key: &'a str,
-    message_id: &'a str,
-    max_chars: u32,
-}
-
-#[derive(Deserialize)]
-struct GotMessage {
-    #[serde(default)]
-    message: Option<Row>,
 }
 
 #[derive(Serialize)]
@@ -209,44 +176,6 @@ impl Turns {
         self.notes.write(&note).await
     }
 
-    /// What is to be said when a turn goes on with a conversation that is no longer there: somebody reset
-    /// or deleted the session at the gateway since its last turn.
-    async fn conversation_gone(&self, conn: &Conn, plan: &TurnPlan) -> Option<&'static str> {
-        if !self.notes.has_others(&plan.run_ref()).await {
-            return None;
-        }
-        let params = LastRows {
-            session_key: plan.session.as_str(),
-            limit: LAST_ROWS,
-            max_chars: 1,
-        };
-        let history: Result<History, _> = conn.call("chat.history", params, SMALL).await;
-        let history = match history {
-            Ok(history) => history,
-            Err(error) => {
-                tracing::warn!(run.id = %plan.run, "Whether the conversation of run {} is still there is not known: {error}", plan.run);
-                return None;
-            }
-        };
-        let name = plan.run.as_str();
-        for row in history.before(name) {
-            match row {
-                Before::Reset => return Some(RESET),
-                Before::Turn(run) => {
-                    let of = RunRef {
-                        session: plan.session.clone(),
-                        run: RunId::new(run).ok()?,
-                    };
-                    // One of ours: what was said before it is known there.
-                    if let Ok(Some(_)) = self.notes.read(&of).await {
-                        return None;
-                    }
-                }
-            }
-        }
-        history.is_empty_but_for(name).then_some(DELETED)
-    }
-
     /// Sends a turn under the name in its note, which is on the disk before.
     pub(super) async fn hand_over(
         &self,
@@ -307,51 +236,6 @@ impl Turns {
         Ok((ruling, history))
     }
 
-    /// The newest native tasks of the session.
-    pub(super) async fn tasks(&self, conn: &Conn, note: &Note) -> Result<Tasks, CallError> {
-        let params = OfSession::newest(note, 100);
-        match conn.hello().has("tasks.list") {
-            true => conn.call("tasks.list", params, SMALL).await,
-            false => Ok(Tasks::default()),
-        }
-    }
-
-    /// Reads to their ends the run's messages of which the transcript shows only a part.
-    pub(super) async fn read_whole(
-        &self,
-        conn: &Conn,
-        note: &Note,
-        history: &mut History,
-    ) -> Result<(), CallError> {
-        if !conn.hello().has(ONE_MESSAGE) {
-            return Ok(());
-        }
-        for id in history.cut_messages(&note.name) {
-            let params = OneMessage {
-                session_key: note.session.as_str(),
-                message_id: &id,
-                max_chars: LONGEST_TEXT_CHARS,
-            };
-            match conn.call(ONE_MESSAGE, params, SMALL).await {
-                Ok(GotMessage { message: Some(row) }) => history.put(&id, row),
-                Ok(GotMessage { message: None }) => {
-                    tracing::warn!(run.id = %note.run, "The gateway does not tell all of a message of run {}", note.run);
-                }
-                Err(error) if error.is_final() => {
-                    tracing::warn!(run.id = %note.run, "The gateway does not tell all of a message of run {}: {error}", note.run);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// The newest rows of the session's transcript.
-    pub(super) async fn history(&self, conn: &Conn, note: &Note) -> Result<History, CallError> {
-        let params = OfSession::newest(note, ROWS);
-        conn.call("chat.history", params, SMALL).await
-    }
-
     /// What a run used, by the gateway's last answer about it, else by its transcript. Nothing waits long
     /// for it.
     pub(super) async fn used(&self, note: &Note, end: &End) -> Option<Usage> {
@@ -360,30 +244,15 @@ impl Turns {
             self.receipts.forget(&run);
             return None;
         }
-        // Whoever tells it first: the result waits for this.
-        tokio::select! {
-            biased;
-            Ok(Some(usage)) = timeout(RECEIPT, self.receipts.usage(&run, &note.name)) => Some(usage),
-            Some(usage) = self.used_by_rows(note) => Some(usage),
-            else => None,
+        let told = timeout(RECEIPT, self.receipts.usage(&run, &note.name)).await;
+        if let Ok(Some(usage)) = told {
+            return Some(usage);
         }
-    }
-
-    /// What a run used, by the transcript.
-    async fn used_by_rows(&self, note: &Note) -> Option<Usage> {
         let Link::Up(conn) = self.gateway.link() else {
             return None;
         };
-        let params = LastRows {
-            session_key: note.session.as_str(),
-            limit: ROWS,
-            max_chars: 1,
-        };
-        let history: Result<History, _> = conn.call("chat.history", params, USED).await;
-        let history = history.ok()?;
-        // All of it is there when its last word is.
-        history.end(&note.name)?;
-        history.usage(&note.name)
+        let history = timeout(USED, self.history(&conn, note)).await;
+        history.ok()?.ok()?.usage(&note.name)
     }
 
     /// Waits for a run's end; it does not affect the run.

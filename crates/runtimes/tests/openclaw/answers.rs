@@ -160,7 +160,7 @@ async fn an_answer_of_which_the_gateway_lost_the_rest_says_so() {
     let missing = format!(
         "The answer is longer than this: the OpenClaw gateway has only its first {kept} characters, and the rest is lost."
     );
-    assert_eq!(notes, [missing.clone()]);
+    assert_eq!(notes, std::slice::from_ref(&missing));
     assert_eq!(
         end,
         End {

@@ -308,7 +308,7 @@ async fn what_a_run_used_is_told_with_its_last_answer_or_by_the_transcript() {
         output_tokens: Some(3),
         cost_usd: Some(0.5),
     };
-    for receipt in [true, false] {
+    for (receipt, asked) in [(true, 0), (false, 1)] {
         let told = told.clone();
         let gateway = Scripted::start(move |method, params, gateway| match method {
             "agent" => {
@@ -322,9 +322,9 @@ async fn what_a_run_used_is_told_with_its_last_answer_or_by_the_transcript() {
                 }
                 Do::Frames(frames)
             }
-            "chat.history" if !receipt => Do::Ok(json!({"messages": [
+            "chat.history" => Do::Ok(json!({"messages": [
                 {"role": "user", "idempotencyKey": format!("{RUN}:user")},
-                {"role": "assistant", "stopReason": "stop", "usage": told, "__openclaw": {"runId": RUN}},
+                {"role": "assistant", "usage": told, "__openclaw": {"runId": RUN}},
             ]})),
             "xworkmate.artifacts.list" => Do::Ok(
                 json!({"artifactScope": "tasks/agent-main-draft-1/turn-1", "artifacts": []}),
@@ -336,6 +336,7 @@ async fn what_a_run_used_is_told_with_its_last_answer_or_by_the_transcript() {
         let runtime = begun(&gateway, folder.path()).await;
         let manifest = runtime.collect(&plan(RUN, "x"), &ended()).await.unwrap();
         assert_eq!(manifest.usage, Some(usage));
+        assert_eq!(gateway.look(|g| g.asked("chat.history").len()), asked);
     }
 }
 

@@ -239,17 +239,20 @@ impl Gateway {
         self.wait_for(Conn::is_open, never, restarting).await
     }
 
-    /// Waits for the connection however it stands now, also after a refusal: somebody may do what it
+    /// Waits for the connection for as long as it takes, also after a refusal: somebody may do what it
     /// asks for.
-    pub(crate) async fn wait_back(&self, patience: Duration) -> Result<Arc<Conn>, CallError> {
+    pub(crate) async fn wait_back(&self) -> Arc<Conn> {
         let mut link = self.0.link.subscribe();
-        let up = link.wait_for(|link| matches!(link, Link::Up(conn) if conn.is_open()));
-        match timeout(patience, up).await {
-            Ok(Ok(link)) => match &*link {
-                Link::Up(conn) => Ok(Arc::clone(conn)),
-                other => Err(CallError::Offline(other.why())),
-            },
-            Ok(Err(_)) | Err(_) => Err(CallError::Offline(self.link().why())),
+        loop {
+            if let Link::Up(conn) = &*link.borrow_and_update()
+                && conn.is_open()
+            {
+                return Arc::clone(conn);
+            }
+            if link.changed().await.is_err() {
+                // It will not come back.
+                std::future::pending::<()>().await;
+            }
         }
     }
 
