@@ -138,6 +138,15 @@ impl Gateway {
         texts.concat()
     }
 
+    /// Has it take another token from now on, by its settings, which it watches.
+    pub fn take_token(&self, token: &str) {
+        let file = self.folder().join("openclaw.json");
+        let text = fs::read_to_string(&file).expect("its configuration");
+        let mut settings: Value = serde_json::from_str(&text).expect("JSON");
+        settings["gateway"]["auth"]["token"] = json!(token);
+        fs::write(&file, settings.to_string()).expect("its configuration");
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.process.as_ref().expect("a gateway that runs").id()

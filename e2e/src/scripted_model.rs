@@ -14,13 +14,14 @@
 //! message), so the endpoint keeps nothing and can be restarted at any time. A request without tools
 //! is an agent's own (a title, a summary) and gets a plain answer.
 //!
-//! Actions. All but `say`, `count` and `large` are tool calls; those end the turn.
+//! Actions. All but `say`, `count`, `large` and `long` are tool calls; those end the turn.
 //!
 //! | directive | does |
 //! | --- | --- |
 //! | `[[say TEXT]]` | answers; `{last}` stands for the last tool result |
 //! | `[[count N]]` | answers with the numbers up to N, a word each |
 //! | `[[large BYTES]]` | answers with a text of so many bytes |
+//! | `[[long N]]` | answers with [`long_text`] of so many characters |
 //! | `[[write PATH BYTES]]` | writes a file of so many bytes, with whatever tool is offered for that |
 //! | `[[write PATH = TEXT]]` | writes this text |
 //! | `[[shell COMMAND]]` | runs a command, asking for leave where the tool can |
@@ -80,6 +81,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use self::answer::stream;
+pub use self::script::long_text;
 pub(crate) use self::{
     script::{Modifier, Turn},
     talk::{Talk, Who},

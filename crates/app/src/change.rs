@@ -624,7 +624,7 @@ fn settle(record: &mut TaskThread, code: ResultCode) {
 fn state_of(code: ResultCode) -> TurnState {
     match code {
         ResultCode::Success => TurnState::Done,
-        ResultCode::Aborted => TurnState::Cancelled,
+        code if code.is_cancelled() => TurnState::Cancelled,
         _ => TurnState::Failed,
     }
 }

@@ -144,6 +144,8 @@ fn left(told: &Told) -> Vec<Omitted> {
 pub(crate) fn code(status: RunStatus, code: Option<Code>) -> ResultCode {
     match (status, code) {
         (RunStatus::Completed, _) => ResultCode::Success,
+        // Whoever stopped it at its runtime is not the user.
+        (RunStatus::Cancelled, Some(code @ Code::StoppedAtGateway)) => ResultCode::Code(code),
         (RunStatus::Cancelled, _) => ResultCode::Aborted,
         (_, Some(code)) => ResultCode::Code(code),
         (RunStatus::ArtifactMissing, None) => ResultCode::ArtifactMissing,
@@ -179,7 +181,7 @@ fn sentence(snapshot: &Snapshot) -> String {
         return message.clone();
     }
     match (snapshot.status, snapshot.code) {
-        (RunStatus::Cancelled, _) => "The run was stopped.".into(),
+        (RunStatus::Cancelled, None) => "The run was stopped.".into(),
         (_, Some(code)) => code.advice().into(),
         (RunStatus::ArtifactMissing, None) => Code::RequiredArtifactMissing.advice().into(),
         _ => "The run failed, and the runtime did not say why.".into(),

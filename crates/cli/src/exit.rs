@@ -77,7 +77,7 @@ impl Exit {
                 _ => Self::Done,
             },
             Some(ResultCode::Failed) => Self::Failed,
-            Some(ResultCode::Aborted) => Self::Cancelled,
+            Some(ResultCode::Aborted | ResultCode::Code(Code::StoppedAtGateway)) => Self::Cancelled,
             Some(ResultCode::ArtifactMissing) => Self::NotDelivered,
             Some(ResultCode::AcpHttp(_)) => Self::Unreachable,
             // A run that a runtime could not finish has failed, whatever the reason.
@@ -159,6 +159,7 @@ impl Exit {
             | C::AgentLost
             | C::TurnDeclined
             | C::PathProtected
+            | C::StoppedAtGateway
             | C::ModelUnreachable
             | C::ModelFailed
             | C::AnswerIncomplete

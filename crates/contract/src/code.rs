@@ -116,6 +116,7 @@ codes! {
     AgentLost "AGENT_LOST" Runtime -32002 502 "The agent's process is gone. Send the message again; its files are still in the work folder.";
     TurnDeclined "TURN_DECLINED" Runtime -32002 422 "The agent stopped because a permission was declined.";
     PathProtected "PATH_PROTECTED" Runtime -32003 403 "The path leads to Threadline's own data or settings, which no task may read or change. Name a file of yours.";
+    StoppedAtGateway "STOPPED_AT_GATEWAY" Runtime -32002 409 "Somebody stopped the run at the OpenClaw gateway, not from here. What it did until then stays; send the message again if it is still wanted.";
     ModelUnreachable "MODEL_UNREACHABLE" Runtime -32002 502 "The model endpoint does not answer. Check THREADLINE_MODEL_URL.";
     ModelFailed "MODEL_FAILED" Runtime -32002 502 "The model endpoint answered with an error. The sentence carries it.";
     AnswerIncomplete "ANSWER_INCOMPLETE" Runtime -32002 502 "The run completed, but a part of its answer may be missing: a warning, not a failure. Read the answer before you rely on it, and send the message again if it breaks off.";
@@ -206,6 +207,12 @@ pub enum ResultCode {
     AcpHttp(u16),
 }
 
+impl ResultCode {
+    /// Whether somebody stopped the run, here or at its runtime.
+    pub const fn is_cancelled(self) -> bool {
+        matches!(self, Self::Aborted | Self::Code(Code::StoppedAtGateway))
+    }
+}
 impl fmt::Display for ResultCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

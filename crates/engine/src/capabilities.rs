@@ -284,6 +284,8 @@ impl Lane {
     /// Since when it can take work, or cannot, as far as this process has seen.
     pub(crate) fn stands_since(&self) -> Option<Millis> {
         let stands = self.stands.lock().unwrap_or_else(PoisonError::into_inner);
-        stands.map(|(_, since)| since)
+        let seen = stands.map(|(_, since)| since);
+        // What changed between two looks the runtime itself has seen.
+        seen.max(self.runtime.stands_since())
     }
 }

@@ -40,6 +40,11 @@ pub trait Runtime: Send + Sync + 'static {
         true
     }
 
+    /// Since when it can be reached, or cannot, where it watches that by itself.
+    fn stands_since(&self) -> Option<Millis> {
+        None
+    }
+
     /// What a turn waits for that cannot begin now, and for how long at most, as a sentence. A runtime
     /// that is not available but says this takes turns all the same.
     fn waits_for(&self) -> Option<String> {

@@ -137,7 +137,7 @@ fn state(
                 Some(FilesNow::Changed) => State::new(Look::Waiting, "done, files changed"),
                 Some(FilesNow::AsDelivered) | None => State::new(Look::Done, "done"),
             },
-            (Some(ResultCode::Aborted), _) => State::new(Look::Quiet, "cancelled"),
+            (Some(code), _) if code.is_cancelled() => State::new(Look::Quiet, "cancelled"),
             (
                 Some(ResultCode::ArtifactMissing | ResultCode::Code(Code::RequiredArtifactMissing)),
                 _,
@@ -219,6 +219,7 @@ fn title(code: Code) -> &'static str {
         Code::RequiredArtifactMissing => "A promised file is missing",
         Code::AgentLost | Code::RunLost => "The agent is gone",
         Code::TurnDeclined => "Declined",
+        Code::StoppedAtGateway => "Stopped at the gateway",
         Code::BudgetExceeded => "It took too long",
         Code::ContinuationUnavailable => "This conversation cannot go on",
         Code::StorageFull => "The disk is full",

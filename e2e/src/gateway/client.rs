@@ -20,11 +20,26 @@ pub struct Client {
 impl Client {
     /// Connects with the gateway's token, to read and write.
     pub async fn connect(url: &str, token: &str) -> Self {
+        Self::with_scopes(url, token, &["operator.read", "operator.write"]).await
+    }
+
+    /// Connects as somebody who may do everything.
+    pub async fn connect_as_admin(url: &str, token: &str) -> Self {
+        let all = [
+            "operator.read",
+            "operator.write",
+            "operator.admin",
+            "operator.pairing",
+        ];
+        Self::with_scopes(url, token, &all).await
+    }
+
+    async fn with_scopes(url: &str, token: &str, scopes: &[&str]) -> Self {
         let (socket, _) = connect_async(url).await.expect("the gateway listens");
         let mut client = Self { socket, sent: 0 };
         let params = json!({
             "minProtocol": 4, "maxProtocol": 4, "role": "operator",
-            "scopes": ["operator.read", "operator.write"], "caps": [], "auth": {"token": token},
+            "scopes": scopes, "caps": [], "auth": {"token": token},
             "client": {"id": "gateway-client", "version": "0", "platform": "linux", "mode": "backend"},
         });
         client.call("connect", params).await;

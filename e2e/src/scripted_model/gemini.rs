@@ -68,6 +68,7 @@ pub(super) fn whole(turn: &Turn, usage: Option<(usize, usize)>) -> Value {
 pub(super) fn events(turn: &Turn, usage: Option<(usize, usize)>) -> Vec<String> {
     let mut out: Vec<Value> = turn
         .words()
+        .into_iter()
         .map(|word| piece(turn, vec![json!({"text": word})], None, usage))
         .collect();
     let mut last = calls(turn);

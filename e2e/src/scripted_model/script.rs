@@ -7,6 +7,11 @@ use super::{
     tools,
 };
 
+/// A text of more bytes is not streamed word by word.
+const LONG_BYTES: usize = 64 * 1024;
+/// The pieces of such a text.
+const PIECE_BYTES: usize = 4 * 1024;
+
 /// What one model call does.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Turn {
@@ -110,9 +115,18 @@ impl Turn {
         self.text.len() + calls
     }
 
-    /// Its text as it is streamed.
-    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
-        self.text.split_inclusive(' ')
+    /// Its text as it is streamed: word by word, a long one in larger pieces.
+    pub(crate) fn words(&self) -> Vec<&str> {
+        if self.text.len() <= LONG_BYTES {
+            return self.text.split_inclusive(' ').collect();
+        }
+        let (mut pieces, mut rest) = (vec![], self.text.as_str());
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
+            pieces.push(piece);
+            rest = after;
+        }
+        pieces
     }
 
     /// The id of one of its calls: no other call of the conversation has it.
@@ -192,6 +206,7 @@ fn action(word: &str, rest: &str) -> Action {
         "shell" => Action::Shell(rest.to_owned()),
         "count" => Action::Say(count(rest.parse().unwrap_or(1))),
         "large" => Action::Say(filler("large", rest.parse().unwrap_or(1 << 20))),
+        "long" => Action::Say(long_text(rest.parse().unwrap_or(1))),
         "edit" => {
             let (path, old, new) = (part(), part(), part());
             Action::Call(
@@ -223,6 +238,15 @@ fn action(word: &str, rest: &str) -> Action {
 fn count(last: u32) -> String {
     let words: Vec<String> = (1..=last).map(|n| format!("{n} ")).collect();
     words.concat()
+}
+
+/// A text of so many characters, which repeats nothing, and some of which UTF-16 writes as two: what
+/// `[[long N]]` says.
+pub fn long_text(characters: usize) -> String {
+    let words = (0..).flat_map(|n| format!("word {n} 🦀 ").chars().collect::<Vec<_>>());
+    let mut text: String = words.take(characters.saturating_sub(1)).collect();
+    text.push('.');
+    text
 }
 
 /// A text of so many bytes that says whose it is.

@@ -6,8 +6,10 @@
 )]
 
 mod afar;
+mod answers;
 mod asks;
 mod bench;
+mod others;
 mod places;
 mod restarts;
 mod stops;

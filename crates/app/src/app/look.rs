@@ -391,7 +391,7 @@ fn working(summary: &Summary) -> bool {
 fn failed(summary: &Summary) -> bool {
     let code = summary.last_result_code;
     summary.lifecycle_status == Lifecycle::Ready
-        && code.is_some_and(|c| !matches!(c, ResultCode::Success | ResultCode::Aborted))
+        && code.is_some_and(|c| c != ResultCode::Success && !c.is_cancelled())
 }
 
 /// When today began, where the user is.

@@ -134,8 +134,8 @@ fn stops(view: &ThreadView) -> bool {
 /// Whether the run was cancelled, and what it left is not known yet.
 fn looked_for(view: &ThreadView) -> bool {
     let sync = view.thread.context_state.last_artifact_sync_status;
-    view.thread.lifecycle_state.last_result_code == Some(ResultCode::Aborted)
-        && sync == Some(SyncStatus::Syncing)
+    let result = view.thread.lifecycle_state.last_result_code;
+    result.is_some_and(ResultCode::is_cancelled) && sync == Some(SyncStatus::Syncing)
 }
 
 /// What there is to cancel, as it reads when that is done.

@@ -367,7 +367,10 @@ impl Story {
                 // Its state is known before all that it did has been told.
                 Some(SyncStatus::Syncing) if !self.is_told(&self.view) => "Working".into(),
                 Some(SyncStatus::Syncing)
-                    if state.lifecycle_state.last_result_code == Some(ResultCode::Aborted) =>
+                    if state
+                        .lifecycle_state
+                        .last_result_code
+                        .is_some_and(ResultCode::is_cancelled) =>
                 {
                     "Looking at what it left".into()
                 }

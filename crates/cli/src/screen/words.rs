@@ -227,7 +227,7 @@ pub(crate) fn standing(
                 _ => "done",
             }
         }
-        (Lifecycle::Ready | Lifecycle::Archived, Some(ResultCode::Aborted)) => "cancelled",
+        (Lifecycle::Ready | Lifecycle::Archived, Some(code)) if code.is_cancelled() => "cancelled",
         (
             Lifecycle::Ready | Lifecycle::Archived,
             Some(ResultCode::ArtifactMissing | ResultCode::Code(Code::RequiredArtifactMissing)),

@@ -102,19 +102,26 @@ pub(crate) fn verdict(end: &End, cancel_requested: bool, missing: &[Missing]) ->
                 )),
             }
         }
+        EndStatus::Cancelled if cancel_requested => Verdict {
+            status: RunStatus::Cancelled,
+            code: None,
+            // Who else stopped it does not matter to whoever asked for it.
+            message: end.message.clone().filter(|_| end.code.is_none()),
+        },
+        // Somebody else stopped it at its runtime, which says so.
+        EndStatus::Cancelled if end.code.is_some() => Verdict {
+            status: RunStatus::Cancelled,
+            code: end.code,
+            message: end.message.clone(),
+        },
         // `cancelled` that nobody asked for: the agent stopped by itself after a refused permission.
-        EndStatus::Cancelled if !cancel_requested => Verdict {
+        EndStatus::Cancelled => Verdict {
             status: RunStatus::Failed,
             code: Some(Code::TurnDeclined),
             message: end
                 .message
                 .clone()
                 .or_else(|| Some("The agent stopped the turn by itself.".into())),
-        },
-        EndStatus::Cancelled => Verdict {
-            status: RunStatus::Cancelled,
-            code: None,
-            message: end.message.clone(),
         },
         EndStatus::Failed => Verdict {
             status: RunStatus::Failed,

@@ -81,3 +81,29 @@ fn only_a_declared_deliverable_changes_a_result() {
         (RunStatus::Failed, Some(Code::TurnDeclined))
     );
 }
+
+#[test]
+fn a_run_that_was_stopped_at_its_runtime_is_cancelled_and_says_who_did_it() {
+    let stopped = End {
+        code: Some(Code::StoppedAtGateway),
+        message: Some("Stopped there.".into()),
+        ..end(EndStatus::Cancelled)
+    };
+    assert_eq!(
+        verdict(&stopped, false, &[]),
+        Verdict {
+            status: RunStatus::Cancelled,
+            code: Some(Code::StoppedAtGateway),
+            message: Some("Stopped there.".into()),
+        }
+    );
+    // Whoever asked for it as well has it stopped, by whomever.
+    assert_eq!(
+        verdict(&stopped, true, &[]),
+        Verdict {
+            status: RunStatus::Cancelled,
+            code: None,
+            message: None,
+        }
+    );
+}

@@ -15,10 +15,21 @@ pub(crate) struct Around {
     /// Everything that it asked.
     pub(crate) questions: Vec<Question>,
     pub(crate) artifacts: Option<ArtifactSet>,
-    /// Why the registry could not be asked, and when it last said something.
-    pub(crate) unheard: Option<(Code, Millis)>,
+    pub(crate) asked: Asked,
     /// Since when it waits for room on a disk.
     pub(crate) no_room_since: Option<Millis>,
+}
+
+/// What a run's registry has to do with a snapshot.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Asked {
+    /// Nobody asked it.
+    #[default]
+    No,
+    /// It was asked just now.
+    Now,
+    /// It could not be asked: why, and when it last said something.
+    InVain(Code, Millis),
 }
 
 /// What a run's runtime told beside that it completed.
@@ -45,7 +56,10 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
     let times = Times::of(run, kept.budget_minutes, questions, now);
     let deadline = times.and_then(|t| t.deadline);
     let overdue = !ended && !waiting && deadline.is_some_and(|deadline| now >= deadline);
-    let unheard = around.unheard.filter(|_| !ended);
+    let unheard = match around.asked {
+        Asked::InVain(code, heard) if !ended => Some((code, heard)),
+        _ => None,
+    };
     let no_room_since = around.no_room_since.filter(|_| !ended);
     Ok(Snapshot {
         success: !ended || run.status == RunStatus::Completed,
@@ -97,14 +111,15 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
         deadline_exceeded: overdue,
         transport_degraded: unheard.is_some(),
         transport_degraded_code: unheard.map(|(code, _)| code),
-        source: if unheard.is_some() || ended {
-            Source::Stored
-        } else {
-            Source::Registry
+        source: match around.asked {
+            Asked::Now if !ended => Source::Registry,
+            Asked::Now | Asked::No | Asked::InVain(..) => Source::Stored,
         },
-        observed_at: run
-            .ended_at
-            .unwrap_or(unheard.map_or(now, |(_, heard)| heard)),
+        observed_at: run.ended_at.unwrap_or(match around.asked {
+            Asked::Now => now,
+            Asked::InVain(_, heard) => heard,
+            Asked::No => run.started_at.unwrap_or(run.created_at),
+        }),
         registry: None,
     })
 }

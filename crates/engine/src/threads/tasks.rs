@@ -8,14 +8,14 @@ use threadline_contract::{
     method::{Receipt, TaskParams},
 };
 use threadline_runtimes::{Registry, RunRef};
-use threadline_store::{ArtifactState, Cancel, Run, StoreError};
+use threadline_store::{ArtifactState, Cancel, Phase, Run, StoreError};
 
 use crate::{
     Caller, Engine,
     run::{
         kept::Kept,
         time, update,
-        view::{self, Around},
+        view::{self, Around, Asked},
     },
 };
 
@@ -34,13 +34,15 @@ impl Engine {
             ArtifactScope::check(scope.as_str(), &run.session_key, &run.id)?;
         }
         self.collect_again(&run).await?;
-        let unheard = match run.status.is_terminal() {
-            true => None,
-            false => self.unheard(&run).await?,
+        let asked = match run.phase {
+            // The runtime has not got it yet, or has said all that it will.
+            Phase::Queued | Phase::Preparing | Phase::Closed => Asked::No,
+            _ if run.status.is_terminal() => Asked::No,
+            Phase::Starting | Phase::Running | Phase::Collecting => self.ask(&run).await?,
         };
         // Read again: the registry may just have ended it.
         let run = self.0.store.run(&caller.account, &run.id).await?;
-        self.snapshot(&run, unheard, params).await
+        self.snapshot(&run, asked, params).await
     }
 
     /// Has the files of a closed run collected after all, if they could not be before: whoever asks for
@@ -68,13 +70,13 @@ impl Engine {
     /// The snapshot as it stands, for the end of a stream.
     pub async fn result(&self, caller: &Caller, run: &RunId) -> Result<Snapshot, Fault> {
         let run = self.0.store.run(&caller.account, run).await?;
-        self.snapshot(&run, None, &TaskParams::default()).await
+        self.snapshot(&run, Asked::No, &TaskParams::default()).await
     }
 
     async fn snapshot(
         &self,
         run: &Run,
-        unheard: Option<(Code, Millis)>,
+        asked: Asked,
         params: &TaskParams,
     ) -> Result<Snapshot, Fault> {
         let kept = Kept::read(&self.0.store, &run.id).await?;
@@ -91,7 +93,7 @@ impl Engine {
                 queue: self.queue_place(run).await?,
                 questions: self.0.store.questions_of_run(&run.id).await?,
                 artifacts,
-                unheard,
+                asked,
                 no_room_since: self.waits_for_room(&run.runtime, &run.session_key, &run.id),
             },
         )
@@ -144,9 +146,9 @@ impl Engine {
         }))
     }
 
-    /// Why the registry cannot be asked about a run, and when something was last heard of it;
-    /// nothing, when it can.
-    async fn unheard(&self, run: &Run) -> Result<Option<(Code, Millis)>, Fault> {
+    /// Asks the registry about a run; where that cannot be, says why and when something was last heard
+    /// of it.
+    async fn ask(&self, run: &Run) -> Result<Asked, Fault> {
         let why = match self.lane(&run.runtime) {
             None => Code::ProviderNotFound,
             Some(lane) => {
@@ -157,7 +159,7 @@ impl Engine {
                 let asked = lane.runtime.ask_registry(&name);
                 match tokio::time::timeout(REGISTRY_TIME, asked).await {
                     Ok(Ok(Registry::Running | Registry::Ended(_) | Registry::NoRecord)) => {
-                        return Ok(None);
+                        return Ok(Asked::Now);
                     }
                     Ok(Err(fault)) => fault.code,
                     Err(_) => Code::WaitFailed,
@@ -173,7 +175,7 @@ impl Engine {
             } else {
                 why
             };
-            return Ok(Some((why, heard)));
+            return Ok(Asked::InVain(why, heard));
         }
         let now = Millis::now();
         let questions = self.0.store.questions_of_run(&run.id).await?;
@@ -185,7 +187,7 @@ impl Engine {
             // It is there, and its answer is none.
             _ => Code::WaitFailed,
         };
-        Ok(Some((why, heard)))
+        Ok(Asked::InVain(why, heard))
     }
 
     async fn find_run(&self, caller: &Caller, params: &TaskParams) -> Result<Run, Fault> {

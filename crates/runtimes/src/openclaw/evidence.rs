@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{
-    ends::{cancelled, completed, failed, lost},
+    ends::{BROKEN_OFF, DELETED, Stop, Told, cancelled, completed, failed, lost, stopped},
+    reply::Reply,
     transcript::History,
 };
-use crate::End;
 
 /// A gateway that has been answering us for so long has taken up every turn that it will take up. On a
 /// busy machine that took half a minute.
@@ -30,17 +30,17 @@ pub(super) struct Wait {
     #[serde(default)]
     status: String,
     #[serde(default)]
-    pub(super) ended_at: Option<i64>,
+    ended_at: Option<i64>,
     #[serde(default)]
     error: Option<String>,
     #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
-    terminal_reply: Option<Reply>,
+    terminal_reply: Option<TerminalReply>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-struct Reply {
+struct TerminalReply {
     #[serde(default)]
     text: Option<String>,
 }
@@ -62,7 +62,30 @@ struct Task {
     #[serde(default)]
     error: Option<String>,
     #[serde(default)]
+    terminal_summary: Option<String>,
+    #[serde(default)]
     ended_at: Option<i64>,
+}
+
+impl Tasks {
+    fn of(&self, run: &str) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.run_id == run)
+    }
+
+    /// Whether the record of a run says that it is over.
+    pub(super) fn is_over(&self, run: &str) -> bool {
+        let open = |task: &Task| matches!(task.status.as_str(), "queued" | "running");
+        self.of(run).is_some_and(|task| !open(task))
+    }
+
+    /// The reason that somebody gave who cancelled a run: what the record calls an error and the run
+    /// itself did not say.
+    pub(super) fn reason(&self, run: &str) -> Option<String> {
+        let task = self.of(run).filter(|task| task.status == "cancelled")?;
+        let reason = task.error.as_deref().map(str::trim)?;
+        let own = task.terminal_summary.as_deref().map(str::trim);
+        (!reason.is_empty() && own != Some(reason)).then(|| reason.to_owned())
+    }
 }
 
 /// Everything that is known about a run.
@@ -90,8 +113,8 @@ pub(super) enum Ruling {
     Running,
     /// It goes on under this name.
     Renamed(String),
-    /// It ended, at this time of the gateway's clock.
-    Ended(End, Option<i64>),
+    /// It ended.
+    Ended(Told),
     /// Nobody can tell yet: the gateway may still take it up.
     Unclear,
     /// The gateway accepted it, and gave it back before it worked on it, because it was stopping. It
@@ -103,9 +126,9 @@ pub(super) enum Ruling {
 
 impl Wait {
     /// The end, if this tells one. `timeout` alone means "not known".
-    pub(super) fn end(&self) -> Option<End> {
-        let text = self.terminal_reply.as_ref().and_then(|r| r.text.clone());
-        let text = text.filter(|t| !t.trim().is_empty());
+    pub(super) fn end(&self) -> Option<Told> {
+        let text = self.terminal_reply.as_ref().and_then(|r| r.text.as_deref());
+        let reply = text.filter(|t| !t.trim().is_empty()).map(Reply::of_wait);
         let why = self
             .error
             .as_deref()
@@ -114,8 +137,10 @@ impl Wait {
             self.stop_reason.as_deref(),
             Some("rpc" | "aborted" | "cancelled" | "user" | "stop-command")
         ) || self.error.as_deref() == Some("aborted");
-        match self.status.as_str() {
-            "ok" => Some(completed(text)),
+        let deleted = self.stop_reason.as_deref() == Some(DELETED);
+        let told = match self.status.as_str() {
+            "ok" => Some(completed(reply)),
+            "error" | "timeout" if deleted => Some(stopped(Stop::Deleted)),
             "error" if aborted => Some(cancelled()),
             "error" => Some(failed(why)),
             "timeout" if self.ended_at.is_some() && aborted => Some(cancelled()),
@@ -123,7 +148,13 @@ impl Wait {
                 Some(failed("The gateway's own time limit for a run passed."))
             }
             _ => None,
-        }
+        };
+        told.map(|told| told.at(self.ended_at))
+    }
+
+    /// The gateway broke it off, because it stops or because the session was reset.
+    pub(super) fn is_broken_off(&self) -> bool {
+        self.status != "ok" && self.stop_reason.as_deref() == Some(BROKEN_OFF)
     }
 
     /// It waits behind another turn.
@@ -135,8 +166,12 @@ impl Wait {
 /// Rules on the evidence.
 pub(super) fn rule(seen: &Evidence<'_>) -> Ruling {
     let run = seen.name;
-    if let Some(end) = seen.wait.end() {
-        return Ruling::Ended(end, seen.wait.ended_at);
+    // A gateway that stops answers no questions, so this one does not.
+    if seen.same_boot && seen.wait.is_broken_off() {
+        return Ruling::Ended(stopped(Stop::Reset).at(seen.wait.ended_at));
+    }
+    if let Some(told) = seen.wait.end() {
+        return Ruling::Ended(told);
     }
     if seen.wait.is_queued() || seen.history.is_active(run) {
         return Ruling::Running;
@@ -146,28 +181,28 @@ pub(super) fn rule(seen: &Evidence<'_>) -> Ruling {
     {
         return Ruling::Renamed(name);
     }
-    let task = seen.tasks.tasks.iter().find(|task| task.run_id == run);
+    let task = seen.tasks.of(run);
     if let Some(task) = task {
         let why = task.error.as_deref().unwrap_or_default();
         match task.status.as_str() {
             "completed" | "succeeded" => {
-                return Ruling::Ended(completed(seen.history.answer(run)), task.ended_at);
+                return Ruling::Ended(completed(seen.history.answer(run)).at(task.ended_at));
             }
             // It was not broken off but ended, so the gateway does not take it up by itself.
             "failed" if !seen.same_boot && seen.history.is_given_back(run) => {
                 return Ruling::GivenBack;
             }
-            "failed" | "timed_out" => return Ruling::Ended(failed(why), task.ended_at),
+            "failed" | "timed_out" => return Ruling::Ended(failed(why).at(task.ended_at)),
             // The gateway cancels the tasks of a process that is gone, and may take them up afterwards.
             "cancelled" if seen.same_boot || seen.history.says("killed") => {
-                return Ruling::Ended(cancelled(), task.ended_at);
+                return Ruling::Ended(cancelled().at(task.ended_at));
             }
             "queued" | "running" if seen.same_boot => return Ruling::Running,
             _ => {}
         }
     }
-    if let Some(end) = seen.history.end(run) {
-        return Ruling::Ended(end, None);
+    if let Some(told) = seen.history.end(run) {
+        return Ruling::Ended(told);
     }
     if task.is_none() && seen.history.user_row(run).is_none() {
         return Ruling::NoRecord;
@@ -183,8 +218,8 @@ pub(super) fn rule(seen: &Evidence<'_>) -> Ruling {
         return Ruling::Unclear;
     }
     match seen.cancel_asked {
-        true => Ruling::Ended(cancelled(), None),
-        false => Ruling::Ended(lost(), None),
+        true => Ruling::Ended(cancelled()),
+        false => Ruling::Ended(lost()),
     }
 }
 

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use threadline_contract::{Code, Usage};
 
 use super::{super::transcript::RECOVERY, *};
+use crate::End;
 
 const RUN: &str = "turn-1";
 
@@ -45,8 +46,14 @@ fn recovery(run: &str) -> Value {
     json!({"role": "user", "content": "[System] …", "idempotencyKey": format!("{run}:user"),
            "provenance": {"kind": "internal_system", "sourceTool": RECOVERY}})
 }
+fn answered(text: &str) -> Told {
+    completed(Some(Reply::whole(text)))
+}
+fn broke(why: &str) -> Told {
+    End::failed(Code::ExecutionFailed, why).into()
+}
 fn done(text: &str) -> Ruling {
-    Ruling::Ended(completed(Some(text.into())), None)
+    Ruling::Ended(answered(text))
 }
 
 #[test]
@@ -56,7 +63,7 @@ fn agent_wait_is_the_first_witness() {
         ended(
             json!({"status": "ok", "endedAt": 5, "terminalReply": {"disposition": "visible", "text": "hi"}})
         ),
-        Some(completed(Some("hi".into())))
+        Some(answered("hi").at(Some(5)))
     );
     assert_eq!(
         ended(json!({"status": "ok", "terminalReply": {"disposition": "empty"}})),
@@ -64,15 +71,19 @@ fn agent_wait_is_the_first_witness() {
     );
     assert_eq!(
         ended(json!({"status": "error", "error": "⚠️ HTTP 500.\nlogs"})),
-        Some(End::failed(Code::ExecutionFailed, "HTTP 500."))
+        Some(broke("HTTP 500."))
     );
-    for stopped in [
-        json!({"status": "error", "error": "aborted", "stopReason": "rpc"}),
-        json!({"status": "error", "stopReason": "rpc"}),
+    for aborted in [
+        json!({"status": "error", "endedAt": 5, "error": "aborted", "stopReason": "rpc"}),
+        json!({"status": "error", "endedAt": 5, "stopReason": "rpc"}),
         json!({"status": "timeout", "endedAt": 5, "stopReason": "rpc"}),
     ] {
-        assert_eq!(ended(stopped), Some(cancelled()));
+        assert_eq!(ended(aborted), Some(cancelled().at(Some(5))));
     }
+    assert_eq!(
+        ended(json!({"status": "error", "error": "agent run aborted", "stopReason": "delete"})),
+        Some(stopped(Stop::Deleted))
+    );
     // Not finished, unknown, forgotten, queued, draining: nothing distinguishes these.
     for unknown in [
         json!({"status": "timeout"}),
@@ -85,7 +96,7 @@ fn agent_wait_is_the_first_witness() {
     let mut seen = nothing();
     seen.wait = wait(json!({"status": "ok", "endedAt": 5}));
     seen.tasks = tasks("failed", "later");
-    assert_eq!(rule(&seen), Ruling::Ended(completed(None), Some(5)));
+    assert_eq!(rule(&seen), Ruling::Ended(completed(None).at(Some(5))));
 }
 
 #[test]
@@ -96,19 +107,58 @@ fn a_native_task_is_the_second_and_the_transcript_the_third() {
     seen.tasks = tasks("completed", "");
     assert_eq!(
         rule(&seen),
-        Ruling::Ended(completed(Some("the answer".into())), Some(7))
+        Ruling::Ended(answered("the answer").at(Some(7)))
     );
     for status in ["failed", "timed_out"] {
         seen.tasks = tasks(status, "it broke");
-        assert_eq!(
-            rule(&seen),
-            Ruling::Ended(End::failed(Code::ExecutionFailed, "it broke"), Some(7))
-        );
+        assert_eq!(rule(&seen), Ruling::Ended(broke("it broke").at(Some(7))));
     }
     seen.tasks = tasks("cancelled", "");
-    assert_eq!(rule(&seen), Ruling::Ended(cancelled(), Some(7)));
+    assert_eq!(rule(&seen), Ruling::Ended(cancelled().at(Some(7))));
     seen.tasks = tasks("running", "");
     assert_eq!(rule(&seen), Ruling::Running);
+}
+
+#[test]
+fn a_session_that_was_reset_stopped_its_run() {
+    let mut seen = nothing();
+    seen.wait = wait(
+        json!({"status": "error", "endedAt": 5, "error": "agent run aborted for restart",
+        "stopReason": "restart"}),
+    );
+    assert_eq!(rule(&seen), Ruling::Ended(stopped(Stop::Reset).at(Some(5))));
+}
+
+#[test]
+fn a_reason_for_a_stop_is_what_the_run_did_not_say_itself() {
+    let of = |error: &str, status: &str| -> Option<String> {
+        let task = json!({"runId": RUN, "status": status, "error": error,
+            "terminalSummary": "This operation was aborted | 20"});
+        let tasks: Tasks = serde_json::from_value(json!({"tasks": [task]})).unwrap();
+        tasks.reason(RUN)
+    };
+    assert_eq!(of("This operation was aborted | 20", "cancelled"), None);
+    assert_eq!(
+        of("I changed my mind", "cancelled"),
+        Some("I changed my mind".into())
+    );
+    assert_eq!(of("I changed my mind", "running"), None);
+}
+
+#[test]
+fn a_text_that_is_not_all_of_it_is_known_as_such() {
+    let ended = wait(json!({"status": "ok", "terminalReply": {"text": "the begin…"}})).end();
+    assert_eq!(ended, Some(completed(Some(Reply::of_wait("the begin…")))));
+    assert!(ended.unwrap().is_cut);
+    let mut row = says(RUN, "the begin\n...(truncated)...", "stop");
+    row["__openclaw"]["truncated"] = json!(true);
+    let mut history = history(json!([user(RUN), row]));
+    let ids = history.cut_messages(RUN);
+    assert_eq!(ids.len(), 1);
+    let whole = serde_json::from_value(says(RUN, "the begin and the end", "stop")).unwrap();
+    history.put(&ids[0], whole);
+    assert_eq!(history.end(RUN), Some(answered("the begin and the end")));
+    assert_eq!(history.cut_messages(RUN), Vec::<String>::new());
 }
 
 #[test]
@@ -121,7 +171,7 @@ fn another_runs_words_are_never_this_runs() {
     ]));
     assert_eq!(rule(&seen), Ruling::Unclear);
     seen.tasks = tasks("completed", "");
-    assert_eq!(rule(&seen), Ruling::Ended(completed(None), Some(7)));
+    assert_eq!(rule(&seen), Ruling::Ended(completed(None).at(Some(7))));
 }
 
 #[test]
@@ -143,12 +193,9 @@ fn failures_and_stops_in_the_transcript() {
     let error = json!({"role": "assistant", "content": [{"type": "text", "text": "⚠️ HTTP 500."}],
         "stopReason": "error", "idempotencyKey": format!("{RUN}:terminal-error"), "__openclaw": {"runId": RUN}});
     seen.history = history(json!([user(RUN), error]));
-    assert_eq!(
-        rule(&seen),
-        Ruling::Ended(End::failed(Code::ExecutionFailed, "HTTP 500."), None)
-    );
+    assert_eq!(rule(&seen), Ruling::Ended(broke("HTTP 500.")));
     seen.history = history(json!([user(RUN), says(RUN, "hal", "aborted")]));
-    assert_eq!(rule(&seen), Ruling::Ended(cancelled(), None));
+    assert_eq!(rule(&seen), Ruling::Ended(cancelled()));
 }
 
 #[test]
@@ -185,14 +232,14 @@ fn a_turn_that_nobody_takes_up_is_lost_and_not_before_that_is_sure() {
     (seen.heard, seen.uptime) = (Duration::from_secs(2), Duration::from_secs(290));
     assert_eq!(rule(&seen), Ruling::Unclear);
     seen.heard = Duration::from_secs(61);
-    assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
+    assert_eq!(rule(&seen), Ruling::Ended(lost()));
     // We were away when it started.
     (seen.heard, seen.uptime) = (Duration::from_secs(2), Duration::from_secs(310));
-    assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
+    assert_eq!(rule(&seen), Ruling::Ended(lost()));
     seen.history = standing(json!([user(RUN)]), json!({"status": "running"}));
     assert_eq!(rule(&seen), Ruling::Unclear);
     seen.heard = Duration::from_secs(901);
-    assert_eq!(rule(&seen), Ruling::Ended(lost(), None));
+    assert_eq!(rule(&seen), Ruling::Ended(lost()));
     seen.history = standing(json!([user(RUN)]), json!({"hasActiveRun": true}));
     assert_eq!(rule(&seen), Ruling::Unclear);
 }
@@ -208,11 +255,11 @@ fn a_stop_that_was_asked_for_counts_when_nothing_can_go_on_any_more() {
     // The gateway may still take it up, and then it must be stopped there.
     assert_eq!(rule(&seen), Ruling::Unclear);
     seen.heard = Duration::from_secs(61);
-    assert_eq!(rule(&seen), Ruling::Ended(cancelled(), None));
+    assert_eq!(rule(&seen), Ruling::Ended(cancelled()));
     // It was stopped before the gateway went.
     seen.heard = Duration::from_secs(2);
     seen.history = standing(json!([user(RUN)]), json!({"status": "killed"}));
-    assert_eq!(rule(&seen), Ruling::Ended(cancelled(), Some(7)));
+    assert_eq!(rule(&seen), Ruling::Ended(cancelled().at(Some(7))));
 }
 
 #[test]
@@ -229,11 +276,8 @@ fn a_turn_that_a_stopping_gateway_gave_back_was_never_worked_on() {
     assert_eq!(rule(&seen), Ruling::GivenBack);
     // A turn that is in the transcript was worked on.
     seen.history = given_back(json!([user(RUN)]));
-    let failed = End::failed(
-        Code::ExecutionFailed,
-        "Gateway is draining; new tasks are not accepted",
-    );
-    assert_eq!(rule(&seen), Ruling::Ended(failed, Some(7)));
+    let failed = broke("Gateway is draining; new tasks are not accepted");
+    assert_eq!(rule(&seen), Ruling::Ended(failed.at(Some(7))));
     // One that was broken off may be taken up by the gateway itself.
     seen.history = given_back(json!([]));
     seen.tasks = tasks("cancelled", "Task execution process exited before restart.");

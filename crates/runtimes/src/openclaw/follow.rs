@@ -1,12 +1,14 @@
 //! Following a run: its events as they come, its end when the gateway's own evidence says so.
 
+mod end;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use serde_json::value::RawValue;
-use threadline_contract::{Code, Fault, Millis, Usage};
+use threadline_contract::{Code, Fault};
 use tokio::{
     sync::{Notify, mpsc},
     time::{Instant, sleep, sleep_until},
@@ -16,14 +18,14 @@ use tracing::Instrument as _;
 
 use super::{
     answer,
-    ends::{cancelled, lost, said},
+    ends::{BROKEN_OFF, cancelled, lost, said},
     evidence::Ruling,
     gateway::{CallError, Conn, Listener},
     notes::Note,
     story::{LastState, LastWord, Story},
     turn::Turns,
 };
-use crate::{End, EndStatus, Follow, Frame, Signal};
+use crate::{End, EndStatus, Follow, Frame, Signal, Update};
 
 /// Signals that may wait for the reader.
 const WAITING: usize = 64;
@@ -37,9 +39,11 @@ const AGAIN: Duration = Duration::from_secs(1);
 const UNCLEAR: Duration = Duration::from_secs(120);
 /// How long a gateway that is stopping is only listened to.
 const STOPPING: Duration = Duration::from_secs(5);
-/// How long a gateway that is away is waited for before the reader is told to ask again.
-const AWAY: Duration = Duration::from_secs(300);
-
+/// What is said in a run while the gateway does not let us in.
+const GOES_ON: &str =
+    "The run goes on at the gateway, which is tried again by itself; what came of it is told then.";
+/// Bytes of text that are handed over at once; as JSON they may be six times as many.
+const PIECE_BYTES: usize = 8 * 1024;
 /// What hears a run's events.
 struct Ear {
     story: Mutex<Story>,
@@ -70,6 +74,8 @@ struct Follower {
     no: i64,
     /// The run was told in part before.
     again: bool,
+    /// Something that the run said may have been missed.
+    missed: bool,
 }
 
 /// Why following stops.
@@ -108,9 +114,26 @@ pub(super) fn follow(turns: Turns, note: Note, after: i64) -> Follow {
         to,
         no: after,
         again: after > 0,
+        missed: after > 0,
     };
     tokio::spawn(follower.run().in_current_span());
     signals
+}
+
+/// An update as it is handed over: a long text in pieces, because who reads along is sent only the
+/// beginning of a large one.
+fn in_pieces(update: Update) -> Vec<Update> {
+    let Update::Text(text) = update else {
+        return vec![update];
+    };
+    let mut pieces = vec![];
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
+        pieces.push(Update::Text(piece.to_owned()));
+        rest = after;
+    }
+    pieces
 }
 
 /// Follows a run of which only the end is left to tell.
@@ -124,18 +147,28 @@ pub(super) fn only(end: End) -> Follow {
 impl Follower {
     async fn run(mut self) {
         let mut first = true;
+        if let Some(notice) = self.note.notice.as_deref().filter(|_| self.no == 0) {
+            self.ear.story().note(notice);
+        }
         loop {
-            let up = self.turns.gateway.wait_up(AWAY, AWAY);
-            let conn = tokio::select! {
-                up = up => up,
-                () = self.to.closed() => return,
+            let gateway = self.turns.gateway.clone();
+            let mut told = false;
+            let conn = loop {
+                tokio::select! {
+                    up = gateway.wait_back() => break up,
+                    why = gateway.refused(), if !told => {
+                        told = true;
+                        self.ear.story().note(format!("{why} {GOES_ON}"));
+                        if self.tell().await.is_err() {
+                            return;
+                        }
+                    }
+                    () = self.to.closed() => return,
+                }
             };
-            let stop = match conn {
-                Ok(conn) => match self.on(&conn, std::mem::take(&mut first)).await {
-                    Stop::Broken(error) if error.is_stopping() => self.last_words(&conn).await,
-                    stop => stop,
-                },
-                Err(error) => Stop::Later(super::turn::unreachable(error)),
+            let stop = match self.on(&conn, std::mem::take(&mut first)).await {
+                Stop::Broken(error) if error.is_stopping() => self.last_words(&conn).await,
+                stop => stop,
             };
             match stop {
                 Stop::Done => return,
@@ -154,8 +187,11 @@ impl Follower {
     /// Follows on one connection. A run that was just sent on it needs no looking up.
     async fn on(&mut self, conn: &Arc<Conn>, first: bool) -> Stop {
         let fresh = first && !self.again && self.note.boot == conn.boot();
-        if !fresh && let Err(stop) = self.look_up(conn).await {
-            return stop;
+        if !fresh {
+            self.missed = true;
+            if let Err(stop) = self.look_up(conn).await {
+                return stop;
+            }
         }
         loop {
             if let Err(stop) = self.listen(conn).await {
@@ -172,12 +208,13 @@ impl Follower {
     async fn look_up(&mut self, conn: &Arc<Conn>) -> Result<(), Stop> {
         let since = Instant::now();
         loop {
-            let (ruling, history) = self.turns.look(conn, &self.note).await?;
-            if std::mem::take(&mut self.again) {
-                let mut story = self.ear.story();
-                for (id, text) in history.said(&self.note.name) {
-                    story.say(&id, &text);
-                }
+            let (ruling, mut history) = self.turns.look(conn, &self.note).await?;
+            if self.missed {
+                let whole = self.turns.read_whole(conn, &self.note, &mut history);
+                whole.await?;
+                self.missed = false;
+                self.again = false;
+                self.ear.story().recall(history.said(&self.note.name));
             }
             match ruling {
                 Ruling::Running => {
@@ -199,13 +236,14 @@ impl Follower {
                     self.turns.gateway.listen(&self.note.name, &self.ear);
                     self.write().await?;
                 }
-                Ruling::Ended(end, at) => {
+                Ruling::Ended(told) => {
                     let used = history.usage(&self.note.name);
-                    return Err(self.end(end, at, used).await);
+                    let told = self.read_text(conn, told, Some(history)).await?;
+                    return Err(self.end(told, used).await);
                 }
                 Ruling::NoRecord => return Err(Stop::Later(super::turn::no_record())),
                 Ruling::Unclear if self.same_boot(conn) && since.elapsed() > UNCLEAR => {
-                    return Err(self.end(lost(), None, None).await);
+                    return Err(self.end(lost(), None).await);
                 }
                 Ruling::Unclear => {
                     self.tell().await?;
@@ -224,10 +262,10 @@ impl Follower {
     /// Sends the turn once more, to a gateway that surely never worked on it.
     async fn send(&mut self, conn: &Arc<Conn>, anew: bool) -> Result<(), Stop> {
         if self.is_stop_asked().await? {
-            return Err(self.end(cancelled(), None, None).await);
+            return Err(self.end(cancelled(), None).await);
         }
         let Some(plan) = self.note.plan.clone() else {
-            return Err(self.end(lost(), None, None).await);
+            return Err(self.end(lost(), None).await);
         };
         let note = self.note.clone();
         self.note = match anew {
@@ -246,7 +284,7 @@ impl Follower {
                     Code::ExecutionFailed,
                     format!("The OpenClaw gateway refused the turn: {error}."),
                 );
-                Err(self.end(end, None, None).await)
+                Err(self.end(end.into(), None).await)
             }
             sent => Ok(sent?),
         }
@@ -268,11 +306,17 @@ impl Follower {
             let word = {
                 let story = self.ear.story();
                 // An error without a beginning: it only does not take the run any more.
-                let told = |w: &&LastWord| w.state != LastState::Error || story.began();
+                let told = |w: &&LastWord| match w.state {
+                    LastState::Error => story.began(),
+                    // It may take it up when it is back.
+                    LastState::Aborted => w.stop_reason.as_deref() != Some(BROKEN_OFF),
+                    LastState::Final => true,
+                };
                 story.last_word().filter(told).cloned()
             };
             if let Some(word) = word {
-                return self.end(said(&word), None, None).await;
+                let told = self.heard(said(&word));
+                return self.end(told, None).await;
             }
             tokio::select! {
                 () = self.ear.bell.notified() => {}
@@ -300,13 +344,15 @@ impl Follower {
             tokio::select! {
                 answer = &mut waiting => {
                     let answer = answer?;
-                    if let Some(end) = answer.end() {
-                        // A gateway that is stopping ends what it did not begin. It is asked again, by
-                        // which it tells.
-                        if end.status == EndStatus::Failed && !self.ear.story().began() {
+                    if let Some(told) = answer.end() {
+                        // A gateway that is stopping ends what it did not begin, and breaks off the
+                        // rest. It is asked again, by which it tells.
+                        let not_begun = told.end.status == EndStatus::Failed && !self.ear.story().began();
+                        if not_begun || answer.is_broken_off() {
                             return Ok(());
                         }
-                        return Err(self.end(end, answer.ended_at, None).await);
+                        let told = self.read_text(conn, told, None).await?;
+                        return Err(self.end(told, None).await);
                     }
                     if !std::mem::take(&mut heard) {
                         return Ok(());
@@ -323,10 +369,14 @@ impl Follower {
                 () = sleep_until(last_call), if confirm.is_some() => {
                     // It did not confirm in time; its own event is its word too.
                     let word = self.ear.story().last_word().cloned();
-                    if let Some(word) = word {
-                        return Err(self.end(said(&word), None, None).await);
+                    match word {
+                        Some(word) if word.stop_reason.as_deref() == Some(BROKEN_OFF) => return Ok(()),
+                        Some(word) => {
+                            let told = self.read_text(conn, said(&word), None).await?;
+                            return Err(self.end(told, None).await);
+                        }
+                        None => confirm = None,
                     }
-                    confirm = None;
                 }
                 () = self.to.closed() => return Err(Stop::Done),
             }
@@ -336,7 +386,7 @@ impl Follower {
     /// Hands over what is new.
     async fn tell(&mut self) -> Result<(), Stop> {
         let updates = self.ear.story().take();
-        for update in updates {
+        for update in updates.into_iter().flat_map(in_pieces) {
             self.no += 1;
             let frame = Frame {
                 no: self.no,
@@ -346,37 +396,6 @@ impl Follower {
             sent.map_err(|_| Stop::Done)?;
         }
         Ok(())
-    }
-
-    /// Tells the end, after it is noted.
-    async fn end(&mut self, mut end: End, at: Option<i64>, used: Option<Usage>) -> Stop {
-        {
-            let mut story = self.ear.story();
-            match end.status {
-                EndStatus::Completed => story.settle(end.text.as_deref()),
-                // What it said until then; never another run's words.
-                EndStatus::Failed | EndStatus::Cancelled => end.text = story.text(),
-            }
-            if end.code == Some(Code::ExecutionFailed)
-                && story.last_word().is_some_and(|word| word.of_model)
-            {
-                end.code = Some(Code::ModelFailed);
-            }
-            end.usage = used.or_else(|| story.usage());
-            end.wrote = story.wrote().to_vec();
-        }
-        if let Err(stop) = self.tell().await {
-            return stop;
-        }
-        self.note.end = Some(end.clone());
-        self.note.plan = None;
-        self.note.ended_at = at;
-        self.note.heard_at = Some(Millis::now());
-        if let Err(stop) = self.write().await {
-            return stop;
-        }
-        let _ = self.to.send(Signal::End(end)).await;
-        Stop::Done
     }
 
     /// Notes what is known; what somebody else noted meanwhile stays.

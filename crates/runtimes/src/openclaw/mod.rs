@@ -16,7 +16,9 @@ mod gateway;
 mod notes;
 mod page;
 mod read;
+mod reply;
 mod route;
+mod session;
 mod stops;
 mod story;
 mod transcript;
@@ -36,8 +38,8 @@ use std::{
 
 use serde_json::{Value, json};
 use threadline_contract::{
-    AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey, gateway_agent,
-    plugin::PREPARE, turn::AttachmentOutline,
+    AppThreadKey, Code, Fault, Millis, QuestionId, Removed, RunId, RuntimeId, SessionKey,
+    gateway_agent, plugin::PREPARE, turn::AttachmentOutline,
 };
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -218,6 +220,10 @@ impl Runtime for OpenClaw {
         self.gateway.lost()
     }
 
+    fn stands_since(&self) -> Option<Millis> {
+        self.gateway.stands_since()
+    }
+
     fn probe(&self) -> Pending<'_, Availability> {
         Box::pin(async move {
             match self.gateway.link() {
@@ -360,7 +366,7 @@ impl Runtime for OpenClaw {
             if note.refused {
                 return Ok(Registry::NoRecord);
             }
-            let conn = self.gateway.wait_up(turn::NEVER, turn::NEVER).await;
+            let conn = self.gateway.wait_up(turn::AT_ONCE, turn::AT_ONCE).await;
             let conn = conn.map_err(turn::unreachable)?;
             if conn.is_draining() {
                 return Err(turn::stopping());
@@ -372,7 +378,7 @@ impl Runtime for OpenClaw {
                 }
                 // It is about to be sent anew.
                 Ruling::NoRecord if note.anew > 0 => Registry::Running,
-                Ruling::Ended(end, _) => Registry::Ended(end),
+                Ruling::Ended(told) => Registry::Ended(told.end),
                 Ruling::NoRecord => Registry::NoRecord,
             })
         })
@@ -389,7 +395,7 @@ impl Runtime for OpenClaw {
         answer: Option<&'a str>,
     ) -> Pending<'a, Result<(), Fault>> {
         Box::pin(async move {
-            let conn = self.gateway.wait_up(turn::NEVER, turn::NEVER).await;
+            let conn = self.gateway.wait_up(turn::AT_ONCE, turn::AT_ONCE).await;
             let conn = conn.map_err(turn::unreachable)?;
             self.answers.give(&conn, question, answer).await
         })

@@ -36,6 +36,9 @@ pub(super) struct Note {
     /// Somebody asked it to stop.
     #[serde(default)]
     pub(super) cancel_asked: bool,
+    /// What is told in the run before anything else.
+    #[serde(default)]
+    pub(super) notice: Option<String>,
     /// How it ended.
     #[serde(default)]
     pub(super) end: Option<End>,
@@ -60,6 +63,7 @@ impl Note {
             anew: 0,
             refused: false,
             cancel_asked: false,
+            notice: None,
             end: None,
             ended_at: None,
             heard_at: None,
@@ -103,6 +107,19 @@ impl Notes {
     pub(super) async fn read(&self, run: &RunRef) -> Result<Option<Note>, Fault> {
         let (path, run) = (self.path(&run.session, &run.run), run.clone());
         blocking(move || read(&path, &run)).await
+    }
+
+    /// Whether other runs of the session are remembered.
+    pub(super) async fn has_others(&self, run: &RunRef) -> bool {
+        let own = self.path(&run.session, &run.run);
+        let listed = spawn_blocking(move || {
+            let (folder, own) = (own.parent()?, own.file_name()?);
+            let mut entries = Root::open(folder).ok()?.entries("").ok()?.into_iter();
+            // Whatever is still being written is none yet.
+            let is_note = |name: &Path| name.extension().is_some_and(|ext| ext == "json");
+            Some(entries.any(|entry| entry.name != own && is_note(Path::new(&entry.name))))
+        });
+        listed.await.ok().flatten().unwrap_or(false)
     }
 
     /// Remembers, before anything is done about it.

@@ -11,6 +11,7 @@ use threadline_contract::{QuestionId, Step, StepState, Usage};
 
 use super::{
     asks::{Approval, Named, Prompt},
+    reply::Reply,
     waiting::Waiting,
     words::{GAP, sentence, texts},
 };
@@ -36,12 +37,22 @@ pub(super) struct Story {
     /// What people are asked now.
     asked: Vec<QuestionId>,
     last_word: Option<LastWord>,
+    /// It was told before, and nothing of that is known here yet.
+    anew: bool,
 }
 
 /// One message of the model.
+#[derive(Clone, PartialEq)]
 struct Part {
     item: String,
     text: String,
+}
+
+impl Part {
+    /// Whether this is the same message as one that is known to its end, heard as far as it was.
+    fn is_of(&self, whole: &str) -> bool {
+        whole.trim().starts_with(self.text.trim())
+    }
 }
 
 /// The terminal `chat` event.
@@ -53,7 +64,9 @@ pub(super) struct LastWord {
     /// Why it failed.
     pub(super) message: Option<String>,
     /// What it answered.
-    pub(super) text: Option<String>,
+    pub(super) reply: Option<Reply>,
+    /// Why it was stopped, in the gateway's word.
+    pub(super) stop_reason: Option<String>,
 }
 
 /// How a terminal `chat` event ends a run.
@@ -85,6 +98,8 @@ struct ChatEvent {
     #[serde(default)]
     error_detail: Option<Value>,
     #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
     message: Value,
 }
 
@@ -97,7 +112,10 @@ struct Resolved {
 impl Story {
     /// The story of a run that was told before: what was shown is said anew.
     pub(super) fn again() -> Self {
-        let mut story = Self::default();
+        let mut story = Self {
+            anew: true,
+            ..Self::default()
+        };
         story.waiting.push(Update::Reset { keep: 0 });
         story
     }
@@ -179,7 +197,10 @@ impl Story {
             state,
             of_model: event.error_detail.is_some(),
             message: event.error_message,
-            text: texts(&event.message["content"]).filter(|_| state == LastState::Final),
+            reply: texts(&event.message["content"])
+                .filter(|_| state == LastState::Final)
+                .map(Reply::of_event),
+            stop_reason: event.stop_reason,
         });
     }
 
@@ -242,6 +263,48 @@ impl Story {
             item: item.to_owned(),
             text: text.to_owned(),
         });
+    }
+
+    /// The messages that the transcript has of this run, to their ends: what was missed of them is said,
+    /// and what is not in it yet stays behind them.
+    pub(super) fn recall(&mut self, rows: Vec<(String, String)>) {
+        let heard = self.parts.clone();
+        let anew = std::mem::take(&mut self.anew);
+        // Messages come in the order of the rows, and go on by the names under which they are heard.
+        let mut names: Vec<Option<String>> = vec![None; rows.len()];
+        let (mut next, mut later) = (0, vec![]);
+        for part in &heard {
+            let is_row = |(_, text): &(String, String)| match anew {
+                // Heard since the restart alone, so to its end if it is in the transcript.
+                true => part.text.trim() == text.trim(),
+                false => part.is_of(text),
+            };
+            match rows[next..].iter().position(is_row) {
+                Some(found) => {
+                    names[next + found] = Some(part.item.clone());
+                    next += found + 1;
+                }
+                None => later.push(part.clone()),
+            }
+        }
+        let known = rows.into_iter().zip(names).map(|((id, text), name)| Part {
+            item: name.unwrap_or(id),
+            text,
+        });
+        let wanted: Vec<Part> = known.chain(later).collect();
+        let pairs = heard.iter().zip(&wanted);
+        let same = pairs.take_while(|(heard, wanted)| heard == wanted).count();
+        // Only the last that was heard may just go on.
+        let goes_on = match (&heard[same..], wanted.get(same)) {
+            ([last], Some(wanted)) => wanted.item == last.item,
+            _ => false,
+        };
+        if !goes_on {
+            self.cut(same);
+        }
+        for part in &wanted[same..] {
+            self.say(&part.item, &part.text);
+        }
     }
 
     /// Takes back everything from a part on.
@@ -343,9 +406,40 @@ impl Story {
         let told = self
             .text()
             .is_some_and(|told| told.trim_end().ends_with(text));
-        if !told {
-            self.say("final", text);
+        if told {
+            return;
         }
+        // Its end was missed.
+        let heard = self.parts.last().filter(|part| part.is_of(text));
+        let item = heard.map_or("final".to_owned(), |part| part.item.clone());
+        self.say(&item, text);
+    }
+
+    /// The whole of an answer that begins so, if the events told it to its end.
+    pub(super) fn whole(&self, beginning: &str) -> Option<String> {
+        let word = self.last_word.as_ref();
+        let word = word.filter(|word| word.state == LastState::Final)?;
+        let ended = word.reply.as_ref()?;
+        let whole = match ended.is_cut {
+            false => ended.text.as_str(),
+            // The event tells only its end.
+            true => {
+                let heard = self.parts.last().map(|part| part.text.trim_end());
+                heard.filter(|heard| heard.ends_with(ended.text.trim_end()))?
+            }
+        };
+        let begins = whole.trim_start().starts_with(beginning.trim_start());
+        begins.then(|| whole.to_owned())
+    }
+
+    /// Something to be said beside what the run says.
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.waiting.push(Update::Note(text.into()));
+    }
+
+    /// The last message, as far as it was heard.
+    pub(super) fn last_message(&self) -> Option<&str> {
+        self.parts.last().map(|part| part.text.as_str())
     }
 
     /// Everything that is shown.

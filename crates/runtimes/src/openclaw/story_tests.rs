@@ -138,7 +138,8 @@ fn the_first_terminal_event_stands_and_frames_that_are_none_of_ours_are_left_alo
             state: LastState::Error,
             of_model: true,
             message: Some("first".into()),
-            text: None,
+            reply: None,
+            stop_reason: None,
         })
     );
     let mut story = Story::default();
@@ -151,7 +152,8 @@ fn the_first_terminal_event_stands_and_frames_that_are_none_of_ours_are_left_alo
             state: LastState::Final,
             of_model: false,
             message: None,
-            text: Some("done".into()),
+            reply: Some(Reply::whole("done")),
+            stop_reason: None,
         })
     );
 }
@@ -169,6 +171,79 @@ fn a_final_text_that_no_event_told_is_told() {
     story.settle(None);
     story.settle(Some("  "));
     assert_eq!(story.take(), []);
+}
+
+#[test]
+fn the_end_of_a_message_that_was_missed_is_all_that_is_said_of_it() {
+    let mut story = Story::default();
+    say(&mut story, "a", "I begin.");
+    say(&mut story, "b", "All ");
+    story.take();
+    story.settle(Some("All of it."));
+    assert_eq!(story.take(), [text("of it.")]);
+}
+
+#[test]
+fn what_was_missed_is_recalled_in_its_place() {
+    let rows = || {
+        let row = |id: &str, text: &str| (id.to_owned(), text.to_owned());
+        vec![row("r1", "one"), row("r2", "two, whole")]
+    };
+    // Heard to the middle of the second, and of the third which is not written down yet.
+    let mut story = Story::default();
+    for (item, said) in [("a", "one"), ("b", "two, wh"), ("c", "thr")] {
+        say(&mut story, item, said);
+    }
+    story.take();
+    story.recall(rows());
+    assert_eq!(
+        story.take(),
+        [Update::Reset { keep: 3 }, text("\n\ntwo, whole\n\nthr")]
+    );
+    say(&mut story, "c", "three");
+    assert_eq!(story.take(), [text("ee")]);
+    story.recall(rows());
+    assert_eq!(story.take(), []);
+    // The second message was missed, and the first goes on where it was.
+    let mut story = Story::default();
+    say(&mut story, "a", "o");
+    story.take();
+    story.recall(rows());
+    assert_eq!(story.take(), [text("ne\n\ntwo, whole")]);
+    // After a restart nothing was heard but what came while the transcript was read, also when it begins
+    // like another message.
+    let mut story = Story::again();
+    say(&mut story, "b", "two, whole");
+    say(&mut story, "c", "o");
+    story.recall(rows());
+    say(&mut story, "c", "oh");
+    assert_eq!(story.text().as_deref(), Some("one\n\ntwo, whole\n\noh"));
+    let mut story = Story::again();
+    say(&mut story, "c", "thr");
+    story.recall(rows());
+    assert_eq!(story.text().as_deref(), Some("one\n\ntwo, whole\n\nthr"));
+}
+
+#[test]
+fn an_answer_is_whole_when_the_terminal_event_confirms_what_was_heard() {
+    let end = |text: &str| json!({"state": "final", "message": {"content": [{"type": "text", "text": text}]}});
+    let mut story = Story::default();
+    say(&mut story, "a", "the beginning and the end");
+    assert_eq!(story.whole("the begin"), None);
+    story.hear("chat", &end("the beginning and the end").to_string());
+    assert_eq!(
+        story.whole("the begin").as_deref(),
+        Some("the beginning and the end")
+    );
+    assert_eq!(story.whole("another"), None);
+    // Of a very long one the event has only the end.
+    let long = "word ".repeat(200_000);
+    let tail = &long[long.len() - 500_000..];
+    let mut story = Story::default();
+    story.hear("chat", &end(tail).to_string());
+    assert_eq!(story.whole("word"), None);
+    say(&mut story, "a", &long);
+    assert_eq!(story.whole("word").as_deref(), Some(long.trim_end()));
 }
 
 #[test]

@@ -5,11 +5,11 @@ use serde_json::Value;
 use threadline_contract::Usage;
 
 use super::{
-    ends::{cancelled, completed, failed},
+    ends::{Told, cancelled, completed, failed},
+    reply::Reply,
     used::Used,
     words::texts,
 };
-use crate::End;
 
 /// How the gateway marks the message with which it takes up a turn.
 pub(super) const RECOVERY: &str = "main_session_restart_recovery";
@@ -44,9 +44,10 @@ struct PendingInput {
     state: String,
 }
 
+/// One row: a message, or something that happened to the session.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+pub(super) struct Row {
     #[serde(default)]
     role: String,
     #[serde(default)]
@@ -74,6 +75,12 @@ struct Own {
     id: Option<String>,
     #[serde(default)]
     idempotency_key: Option<String>,
+    /// The text is not all of it.
+    #[serde(default)]
+    truncated: bool,
+    /// What happened to the session.
+    #[serde(default)]
+    kind: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -116,12 +123,42 @@ impl Row {
             .and_then(|p| p.source_tool.as_deref());
         tool == Some(RECOVERY)
     }
-    fn text(&self) -> Option<String> {
-        texts(&self.content)
+    fn reply(&self) -> Option<Reply> {
+        texts(&self.content).map(|text| Reply::of_row(text, self.own.truncated))
+    }
+    fn is_said_by(&self, run: &str) -> bool {
+        self.role == "assistant" && self.is_of(run)
     }
 }
 
+/// Something that a transcript tells of the time before a run.
+pub(super) enum Before<'a> {
+    /// The session was reset, so the model knows nothing of what was before.
+    Reset,
+    /// A turn of this name.
+    Turn(&'a str),
+}
+
 impl History {
+    /// What was before a run, the newest first.
+    pub(super) fn before<'a>(&'a self, run: &'a str) -> impl Iterator<Item = Before<'a>> {
+        let rows = self.messages.iter().rev();
+        rows.filter_map(move |row| match row.own.kind.as_deref() {
+            Some("reset") => Some(Before::Reset),
+            _ => {
+                let name = row.key()?.strip_suffix(":user")?;
+                (name != run).then_some(Before::Turn(name))
+            }
+        })
+    }
+
+    /// Whether nothing is in it but what belongs to a run.
+    pub(super) fn is_empty_but_for(&self, run: &str) -> bool {
+        let user = format!("{run}:user");
+        let own = |row: &Row| row.is_of(run) || row.key() == Some(&user);
+        self.messages.iter().all(own)
+    }
+
     pub(super) fn user_row(&self, run: &str) -> Option<usize> {
         let key = format!("{run}:user");
         self.messages
@@ -139,37 +176,53 @@ impl History {
     }
 
     /// What the transcript says about the run's end.
-    pub(super) fn end(&self, run: &str) -> Option<End> {
+    pub(super) fn end(&self, run: &str) -> Option<Told> {
         let error = format!("{run}:terminal-error");
         let rows = || self.messages.iter().filter(|row| row.role == "assistant");
         if let Some(row) = rows().rfind(|row| row.key() == Some(&error)) {
-            let text = row.text();
-            let why = row.error_message.as_deref().or(text.as_deref());
+            let text = row.reply();
+            let text = text.as_ref().map(|reply| reply.text.as_str());
+            let why = row.error_message.as_deref().or(text);
             return Some(failed(why.unwrap_or_default()));
         }
         // Its last word must be an answer: after a tool call it was still at work.
         let of_run = |row: &&Row| row.is_of(run) && row.role != "user";
         let last = self.messages.iter().rfind(of_run)?;
         match (last.role.as_str(), last.stop_reason.as_deref()) {
-            ("assistant", Some("stop" | "end_turn" | "length")) => Some(completed(last.text())),
+            ("assistant", Some("stop" | "end_turn" | "length")) => Some(completed(last.reply())),
             ("assistant", Some("aborted")) => Some(cancelled()),
             _ => None,
         }
     }
 
     /// The text of the run's last answer.
-    pub(super) fn answer(&self, run: &str) -> Option<String> {
-        let answers = |row: &&Row| row.role == "assistant" && row.is_of(run);
-        self.messages.iter().rfind(answers).and_then(Row::text)
+    pub(super) fn answer(&self, run: &str) -> Option<Reply> {
+        let answers = |row: &&Row| row.is_said_by(run);
+        self.messages.iter().rfind(answers).and_then(Row::reply)
+    }
+
+    /// The ids of the run's messages of which not all is here.
+    pub(super) fn cut_messages(&self, run: &str) -> Vec<String> {
+        let cut = |row: &&Row| row.is_said_by(run) && row.reply().is_some_and(|r| r.is_cut);
+        let rows = self.messages.iter().filter(cut);
+        rows.filter_map(|row| row.own.id.clone()).collect()
+    }
+
+    /// Puts a message into the place of what is here of it.
+    pub(super) fn put(&mut self, id: &str, whole: Row) {
+        let same = |row: &&mut Row| row.own.id.as_deref() == Some(id);
+        if let Some(row) = self.messages.iter_mut().find(same) {
+            row.content = whole.content;
+            row.own.truncated = whole.own.truncated;
+        }
     }
 
     /// The run's messages so far, with their ids.
     pub(super) fn said(&self, run: &str) -> Vec<(String, String)> {
-        let of_run = |row: &&Row| {
-            row.role == "assistant" && row.is_of(run) && row.stop_reason.as_deref() != Some("error")
-        };
+        let of_run =
+            |row: &&Row| row.is_said_by(run) && row.stop_reason.as_deref() != Some("error");
         let rows = self.messages.iter().filter(of_run);
-        rows.filter_map(|row| Some((row.own.id.clone()?, row.text()?)))
+        rows.filter_map(|row| Some((row.own.id.clone()?, row.reply()?.shown())))
             .collect()
     }
 

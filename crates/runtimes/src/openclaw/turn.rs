@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     attachments::{Attachments, Image, Limits},
-    evidence::{Evidence, Ruling, Tasks, Wait, rule},
+    evidence::{Evidence, Ruling, Wait, rule},
     gateway::{CallError, Conn, Gateway, Link, Second},
     notes::{Note, Notes},
     stops::Stops,
@@ -25,6 +25,8 @@ use crate::{End, RunRef, TurnPlan};
 
 /// How long a gateway that was never there is waited for.
 pub(super) const NEVER: Duration = Duration::from_secs(4);
+/// How long one is waited for by somebody who wants to know how a run stands: the record tells it too.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(300);
 /// How long one that is restarting is, and any by a turn that has not begun: it needs ten seconds, on a
 /// busy machine more than a minute.
 pub(super) const RESTARTING: Duration = Duration::from_secs(120);
@@ -32,8 +34,6 @@ pub(super) const RESTARTING: Duration = Duration::from_secs(120);
 pub(super) const SMALL: Duration = Duration::from_secs(30);
 /// How long the gateway may take to accept a turn.
 const ACCEPT: Duration = Duration::from_secs(120);
-/// Rows of a transcript that are looked at: a turn's own are the newest.
-const ROWS: u32 = 200;
 /// How long a gateway that ended a turn may take to tell what it used: it still writes things down.
 const RECEIPT: Duration = Duration::from_millis(500);
 /// How long the transcript may take to tell it instead.
@@ -97,17 +97,17 @@ impl Accepted {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OfSession<'a> {
-    session_key: &'a str,
+pub(super) struct OfSession<'a> {
+    pub(super) session_key: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    run_id: Option<&'a str>,
+    pub(super) run_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<u32>,
+    pub(super) limit: Option<u32>,
 }
 
 impl<'a> OfSession<'a> {
     /// The newest of the session of a run, so many.
-    fn newest(note: &'a Note, limit: u32) -> Self {
+    pub(super) fn newest(note: &'a Note, limit: u32) -> Self {
         Self {
             session_key: note.session.as_str(),
             run_id: None,
@@ -151,11 +151,29 @@ impl Turns {
                 },
                 None => Note::new(plan, conn.boot()),
             };
-            match self.hand_over(&conn, plan, note).await? {
+            let (sent, notice) = tokio::join!(
+                self.hand_over(&conn, plan, note),
+                self.conversation_gone(&conn, plan)
+            );
+            match sent? {
+                Ok(()) => return self.tell_in_run(&run, notice).await,
                 Err(error) if error.is_stopping() => {}
                 done => return done.map_err(not_begun),
             }
         }
+    }
+
+    /// Has the run tell this, first of all.
+    async fn tell_in_run(&self, run: &RunRef, notice: Option<&str>) -> Result<(), Fault> {
+        let Some(notice) = notice else {
+            return Ok(());
+        };
+        let note = self.notes.read(run).await?.ok_or_else(no_record)?;
+        let note = Note {
+            notice: Some(notice.to_owned()),
+            ..note
+        };
+        self.notes.write(&note).await
     }
 
     /// Sends a turn under the name in its note, which is on the disk before.
@@ -202,13 +220,7 @@ impl Turns {
     ) -> Result<(Ruling, History), CallError> {
         let wait = self.wait(conn, &note.name, Duration::ZERO);
         let history = self.history(conn, note);
-        let tasks = async {
-            let params = OfSession::newest(note, 100);
-            match conn.hello().has("tasks.list") {
-                true => conn.call("tasks.list", params, SMALL).await,
-                false => Ok(Tasks::default()),
-            }
-        };
+        let tasks = self.tasks(conn, note);
         let (wait, history, tasks) = tokio::join!(wait, history, tasks);
         let (wait, history, tasks) = (wait?, history?, tasks?);
         let ruling = rule(&Evidence {
@@ -222,12 +234,6 @@ impl Turns {
             tasks,
         });
         Ok((ruling, history))
-    }
-
-    /// The newest rows of the session's transcript.
-    pub(super) async fn history(&self, conn: &Conn, note: &Note) -> Result<History, CallError> {
-        let params = OfSession::newest(note, ROWS);
-        conn.call("chat.history", params, SMALL).await
     }
 
     /// What a run used, by the gateway's last answer about it, else by its transcript. Nothing waits long

@@ -9,11 +9,14 @@ use serde_json::json;
 use threadline_contract::{AppThreadKey, Code};
 use threadline_e2e::tls;
 use threadline_runtimes::{
-    Runtime as _,
+    Frame, Runtime as _, Signal, Update,
     openclaw::{OpenClaw, OpenClawConfig},
 };
 
-use super::script::{Do, Scripted, hello, plan, prepared, until};
+use super::{
+    once::{begin, completed, usual},
+    script::{Do, Scripted, hello, plan, prepared, run_ref, until},
+};
 
 #[tokio::test]
 async fn d18_it_says_who_it_is_wants_no_more_than_it_needs_and_proves_it() {
@@ -66,7 +69,7 @@ async fn d18_it_says_who_it_is_wants_no_more_than_it_needs_and_proves_it() {
 }
 
 #[tokio::test]
-async fn d19_a_wrong_token_is_tried_once_until_somebody_wants_something() {
+async fn d19_a_wrong_token_is_not_shown_again_at_once_unless_somebody_wants_something() {
     let gateway = Scripted::start(|method, _, gateway| {
         assert_eq!(method, "connect");
         gateway.times("refuse");
@@ -185,6 +188,50 @@ async fn the_lane_is_what_both_sides_allow() {
     assert_eq!(runtime.lane().max_queued, 20);
 }
 
+/// The gateway goes away with a run in its hands, refuses the token when it is back, and takes it again.
+#[tokio::test]
+async fn a_token_that_is_taken_again_is_tried_by_itself_and_the_run_goes_on() {
+    let gateway = Scripted::start(|method, params, gateway| match method {
+        "connect" if gateway.connects.len() == 2 => {
+            gateway.times("refuse");
+            Do::No(json!({"code": "INVALID_REQUEST", "message": "unauthorized",
+                "details": {"code": "AUTH_TOKEN_MISMATCH"}}))
+        }
+        "connect" => {
+            gateway.counters.remove("refuse");
+            usual(method, params, gateway)
+        }
+        "agent.wait" if gateway.connects.len() == 1 => Do::Drop,
+        "agent.wait" => Do::Ok(json!({"status": "ok", "terminalReply": {"text": "after all"}})),
+        _ => usual(method, params, gateway),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    begin(&runtime, "turn-1").await.unwrap();
+    let up_since = runtime.stands_since();
+    let mut signals = runtime.follow(&run_ref("turn-1"), 0).await.unwrap();
+    let told = signals.recv().await;
+    let why = "The OpenClaw gateway does not take this token. Set THREADLINE_OPENCLAW_TOKEN to the value of `gateway.auth.token` in openclaw.json, and try again. The run goes on at the gateway, which is tried again by itself; what came of it is told then.";
+    assert_eq!(
+        told,
+        Some(Signal::Frame(Frame {
+            no: 1,
+            update: Update::Note(why.into()),
+        }))
+    );
+    assert!(runtime.stands_since() > up_since);
+    // The record tells how it stands meanwhile.
+    let asked = runtime.ask_registry(&run_ref("turn-1")).await.unwrap_err();
+    assert_eq!(asked.code, Code::ProviderUnavailable);
+    let mut last = None;
+    while let Some(signal) = signals.recv().await {
+        last = Some(signal);
+    }
+    assert_eq!(last, Some(Signal::End(completed("after all"))));
+    assert_eq!(gateway.look(|g| g.connects.len()), 3);
+}
+
 /// Behind `wss://` only those are believed who are known, or who were named.
 #[tokio::test]
 async fn a_gateway_behind_tls_is_believed_when_its_authority_is_named() {
@@ -221,9 +268,9 @@ async fn a_gateway_behind_tls_is_believed_when_its_authority_is_named() {
     }
 }
 
-/// A machine that waits to be approved does not knock by itself; who asks for it has it tried again.
+/// A machine that waits to be approved knocks now and then.
 #[tokio::test]
-async fn a_machine_that_was_approved_is_let_in_when_somebody_asks() {
+async fn a_machine_that_was_approved_is_let_in_by_itself() {
     let gateway = Scripted::start(|method, _, gateway| match method {
         "connect" if gateway.times("connect") == 1 => {
             Do::No(json!({"code": "NOT_PAIRED", "message": "pairing required",
@@ -241,8 +288,8 @@ async fn a_machine_that_was_approved_is_let_in_when_somebody_asks() {
         "{}",
         found.status
     );
-    tokio::time::sleep(Duration::from_millis(3_200)).await;
-    assert_eq!(gateway.look(|g| g.connects.len()), 1);
+    until(|| gateway.look(|g| g.connects.len()) == 2).await;
+    until(|| gateway.look(|g| !g.asked("config.get").is_empty())).await;
     let found = runtime.probe().await;
     assert!(found.available, "{}", found.status);
 }

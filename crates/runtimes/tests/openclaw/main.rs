@@ -5,7 +5,9 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod answers;
 mod away;
+mod caps;
 mod cases;
 mod files;
 mod handshake;
@@ -13,4 +15,5 @@ mod once;
 mod route;
 mod schema;
 mod script;
+mod stopped;
 mod stopping;

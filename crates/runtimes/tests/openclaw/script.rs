@@ -33,6 +33,8 @@ pub(crate) enum Do {
     No(Value),
     /// Sends these frames, in which `$id` is the request's.
     Frames(Vec<Value>),
+    /// Sends these frames and drops the connection.
+    LastFrames(Vec<Value>),
     /// Says nothing.
     Nothing,
     /// Drops the connection.
@@ -184,6 +186,7 @@ impl Scripted {
                 let mut script = self.script.lock().unwrap();
                 script(method, &params, &mut state)
             };
+            let drops = matches!(done, Do::LastFrames(_));
             let frames = match done {
                 Do::Ok(payload) => {
                     vec![json!({"type": "res", "id": id, "ok": true, "payload": payload})]
@@ -191,7 +194,7 @@ impl Scripted {
                 Do::No(error) => {
                     vec![json!({"type": "res", "id": id, "ok": false, "error": error})]
                 }
-                Do::Frames(frames) => frames,
+                Do::Frames(frames) | Do::LastFrames(frames) => frames,
                 Do::Nothing => vec![],
                 Do::Drop => return,
             };
@@ -200,6 +203,9 @@ impl Scripted {
                 if socket.send(Message::text(text)).await.is_err() {
                     return;
                 }
+            }
+            if drops {
+                return;
             }
             if method == "connect" {
                 if self.look(|g| g.counters.contains_key("refuse")) {
@@ -231,12 +237,13 @@ async fn say(socket: &mut WebSocketStream<TcpStream>, frame: &Value) {
     let _ = socket.send(Message::text(frame.to_string())).await;
 }
 
-pub(crate) const METHODS: [&str; 5] = [
+pub(crate) const METHODS: [&str; 6] = [
     "xworkmate.session.prepare",
     "xworkmate.artifacts.collect-and-snapshot",
     "xworkmate.artifacts.list",
     "xworkmate.artifacts.read",
     "tasks.list",
+    "chat.message.get",
 ];
 
 /// The greeting.

@@ -12,6 +12,22 @@ const FAR: Duration = Duration::from_secs(30);
 /// The first pause when no gateway was there yet.
 const FIRST: Duration = Duration::from_millis(500);
 
+/// The first pause after a refusal, at most: gateways shut out who shows a wrong token ten times a minute,
+/// and one try may show two.
+const REFUSED: Duration = Duration::from_secs(5);
+/// The longest pause after refusals.
+const REFUSED_FAR: Duration = Duration::from_secs(60);
+
+/// The pause before a gateway that refused us is tried again: somebody may do what it asks for at any
+/// time. `tries`: how often it refused us in a row before; `soon`: how soon it may be tried at all.
+pub(super) fn after_refusal(tries: u32, soon: Duration, dice: f64) -> Duration {
+    let first = soon.min(REFUSED);
+    let grown = first.saturating_mul(2_u32.saturating_pow(tries.min(16)));
+    grown
+        .min(REFUSED_FAR)
+        .mul_f64(0.8 + 0.2 * dice.clamp(0.0, 1.0))
+}
+
 /// Whether the gateway is looked for closely.
 pub(super) fn is_close(gone: Option<Duration>) -> bool {
     gone.is_some_and(|gone| gone < CLOSE)
@@ -51,6 +67,18 @@ mod tests {
         assert_eq!(pause(gone(60), 3, Some(ms(5000)), 1.0), ms(600));
         assert_eq!(pause(gone(60), 3, Some(ms(200)), 1.0), ms(200));
         assert_eq!(pause(gone(120), 0, None, 1.0), ms(500));
+    }
+
+    #[test]
+    fn a_gateway_that_refused_us_is_tried_again_more_and_more_rarely() {
+        let pauses = |soon: u64| -> Vec<u64> {
+            let soon = Duration::from_secs(soon);
+            let tries = (0..6).map(|tries| after_refusal(tries, soon, 1.0));
+            tries.map(|pause| pause.as_secs()).collect()
+        };
+        assert_eq!(pauses(60), [5, 10, 20, 40, 60, 60]);
+        assert_eq!(pauses(3), [3, 6, 12, 24, 48, 60]);
+        assert_eq!(after_refusal(0, Duration::from_secs(60), 0.0), ms(4000));
     }
 
     #[test]

@@ -123,6 +123,18 @@ pub(crate) enum Link {
     },
 }
 
+impl Link {
+    /// Why it cannot be asked.
+    fn why(&self) -> String {
+        match self {
+            Self::New => "The OpenClaw gateway does not answer.".to_owned(),
+            Self::Up(_) => "The OpenClaw gateway is stopping.".to_owned(),
+            Self::Down { why, .. } => why.clone(),
+            Self::Refused { instruction, .. } => instruction.clone(),
+        }
+    }
+}
+
 /// Somebody who follows a run: told of its events as they come, on the socket's task, so it only
 /// takes note.
 pub(crate) trait Listener: Send + Sync {
@@ -138,6 +150,8 @@ struct Inner {
     config: GatewayConfig,
     identity: Mutex<Identity>,
     link: watch::Sender<Link>,
+    /// Whether it is up, and since when.
+    stands: Mutex<Option<(bool, Millis)>>,
     poke: Notify,
     /// How many turns wait for it.
     wanted: AtomicUsize,
@@ -163,6 +177,7 @@ impl Gateway {
             config,
             identity: Mutex::new(identity),
             link,
+            stands: Mutex::default(),
             poke: Notify::new(),
             wanted: AtomicUsize::new(0),
             listeners: Mutex::default(),
@@ -187,6 +202,22 @@ impl Gateway {
         self.0.link.borrow().clone()
     }
 
+    /// Since when the connection is up, or is not.
+    pub(crate) fn stands_since(&self) -> Option<Millis> {
+        lock(&self.0.stands).map(|(_, since)| since)
+    }
+
+    /// Waits until the gateway refuses us, and tells what somebody has to do.
+    pub(crate) async fn refused(&self) -> String {
+        let mut link = self.0.link.subscribe();
+        let refused = link.wait_for(|link| matches!(link, Link::Refused { .. }));
+        match refused.await.map(|link| link.why()) {
+            Ok(why) => why,
+            // It will not any more.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
     /// Where it leads, without secrets.
     pub(crate) fn url(&self) -> &str {
         &self.0.config.url
@@ -206,6 +237,23 @@ impl Gateway {
         restarting: Duration,
     ) -> Result<Arc<Conn>, CallError> {
         self.wait_for(Conn::is_open, never, restarting).await
+    }
+
+    /// Waits for the connection for as long as it takes, also after a refusal: somebody may do what it
+    /// asks for.
+    pub(crate) async fn wait_back(&self) -> Arc<Conn> {
+        let mut link = self.0.link.subscribe();
+        loop {
+            if let Link::Up(conn) = &*link.borrow_and_update()
+                && conn.is_open()
+            {
+                return Arc::clone(conn);
+            }
+            if link.changed().await.is_err() {
+                // It will not come back.
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// The same, for new work: a gateway that is about to stop does not count.
@@ -258,28 +306,27 @@ impl Gateway {
         let mut stopping = false;
         let mut link = self.0.link.subscribe();
         loop {
-            let (why, most) = match &*link.borrow_and_update() {
+            let now = link.borrow_and_update().clone();
+            let most = match &now {
                 Link::Up(conn) if fits(conn) => return Ok(Arc::clone(conn)),
                 // It waits for its runs, or just went: what comes next will be told.
                 Link::Up(_) => {
                     stopping = true;
-                    ("The OpenClaw gateway is stopping.".to_owned(), DRAINING)
+                    DRAINING
                 }
-                Link::Refused { instruction, .. } => {
-                    return Err(CallError::Offline(instruction.clone()));
-                }
-                Link::New => ("The OpenClaw gateway does not answer.".to_owned(), never),
+                Link::Refused { .. } => return Err(CallError::Offline(now.why())),
+                Link::New => never,
                 Link::Down {
-                    why,
-                    restarting: away,
+                    restarting: away, ..
                 } => {
                     // Only now does it restart.
                     if std::mem::take(&mut stopping) {
                         since = Instant::now();
                     }
-                    (why.clone(), if *away { restarting } else { never })
+                    if *away { restarting } else { never }
                 }
             };
+            let why = now.why();
             let left = most.saturating_sub(since.elapsed());
             if left.is_zero() {
                 return Err(CallError::Offline(why));
@@ -295,7 +342,7 @@ impl Gateway {
     /// Tries at once, also after a refusal: somebody may have done what it asked for.
     pub(crate) fn try_again(&self) {
         if matches!(&*self.0.link.borrow(), Link::Refused { .. }) {
-            self.0.link.send_replace(Link::New);
+            self.0.set(Link::New);
             self.0.poke.notify_one();
         }
     }
@@ -319,6 +366,17 @@ impl Gateway {
 }
 
 impl Inner {
+    fn set(&self, link: Link) {
+        let is_up = matches!(link, Link::Up(_));
+        {
+            let mut stands = lock(&self.stands);
+            if stands.is_none_or(|(was_up, _)| was_up != is_up) {
+                *stands = Some((is_up, Millis::now()));
+            }
+        }
+        self.link.send_replace(link);
+    }
+
     fn note_defaults(&self, defaults: &Defaults) {
         let Some(agent) = defaults.agent.as_deref().and_then(gateway_agent) else {
             return;
@@ -390,6 +448,8 @@ async fn keep(inner: Arc<Inner>) {
     // When a gateway that worked went away, and how many tries failed since.
     let mut gone: Option<Instant> = None;
     let mut tries = 0;
+    // What it refused us for, and how often in a row.
+    let mut refused: Option<(String, u32)> = None;
     while !inner.stop.is_cancelled() {
         let opening = handshake::open(&inner.config, &inner.identity);
         let opened = tokio::select! {
@@ -400,9 +460,10 @@ async fn keep(inner: Arc<Inner>) {
             Ok((socket, hello)) => {
                 tracing::info!(version = %hello.server.version, boot = %hello.server.boot, scopes = ?hello.auth.scopes, "Connected to the OpenClaw gateway at {}", inner.config.url);
                 inner.note_defaults(&hello.snapshot.session_defaults);
+                refused = None;
                 let (conn, wires) = Conn::new(socket, hello);
                 let conn = Arc::new(conn);
-                inner.link.send_replace(Link::Up(Arc::clone(&conn)));
+                inner.set(Link::Up(Arc::clone(&conn)));
                 let hear = |event: &str, payload: &RawValue| inner.hear(event, payload);
                 let why = conn.carry(wires, &inner.stop, hear).await;
                 tracing::warn!(
@@ -414,12 +475,20 @@ async fn keep(inner: Arc<Inner>) {
                 (why, None)
             }
             Err(NotOpened::Refused { instruction, again }) => {
-                tracing::error!("{instruction}");
+                let times = match refused.take() {
+                    Some((before, times)) if before == instruction => times + 1,
+                    _ => {
+                        tracing::error!("{instruction}");
+                        0
+                    }
+                };
+                refused = Some((instruction.clone(), times));
+                let dice = rand::rng().random_range(0.0..=1.0);
+                let pause = backoff::after_refusal(times, again, dice);
                 let again = Instant::now() + again;
-                inner
-                    .link
-                    .send_replace(Link::Refused { instruction, again });
+                inner.set(Link::Refused { instruction, again });
                 tokio::select! {
+                    () = sleep(pause) => continue,
                     () = inner.poke.notified() => continue,
                     () = inner.stop.cancelled() => return,
                 }
@@ -436,7 +505,7 @@ async fn keep(inner: Arc<Inner>) {
         if !close {
             tries = tries.saturating_add(1);
         }
-        inner.link.send_replace(Link::Down {
+        inner.set(Link::Down {
             why,
             restarting: backoff::is_close(away),
         });

@@ -567,6 +567,27 @@ async fn a_run_that_waits_for_its_runtime_is_stopped_at_once() {
     bridge.stop().await;
 }
 
+/// Nobody has asked a registry about a run that it has not got yet.
+#[tokio::test]
+async fn a_run_that_waits_for_its_runtime_is_told_from_the_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Arc::new(Gateway::new());
+    gateway.stuck.store(true, Ordering::SeqCst);
+    let bridge = world(folder.path(), &gateway).await;
+    let handle = bridge.rpc("session.start", turn("draft:1")).await["result"].clone();
+    bridge.at_stage("draft:1", "preparing").await;
+    let asked = snapshot(&bridge, "draft:1").await;
+    for run in [handle, asked] {
+        assert_eq!(
+            (&run["status"], &run["source"], &run["transportDegraded"]),
+            (&json!("running"), &json!("stored"), &Value::Null),
+            "{run:#}"
+        );
+        assert_eq!(run["observedAt"], run["createdAt"]);
+    }
+    bridge.stop().await;
+}
+
 #[tokio::test]
 async fn a_driver_that_panics_is_started_again_and_the_run_ends() {
     let folder = tempfile::tempdir().unwrap();

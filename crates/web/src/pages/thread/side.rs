@@ -103,7 +103,10 @@ fn sync(record: &TaskThread, files: usize) -> Markup {
             }
         },
         Some(SyncStatus::Syncing)
-            if record.lifecycle_state.last_result_code == Some(ResultCode::Aborted) =>
+            if record
+                .lifecycle_state
+                .last_result_code
+                .is_some_and(ResultCode::is_cancelled) =>
         {
             calm("The run was cancelled. What it left is looked for.")
         }
@@ -146,7 +149,7 @@ fn without_files(record: &TaskThread, result: Option<ResultCode>) -> &'static st
     let run = record.context_state.task_association.as_ref();
     let began = run.is_some_and(|run| run.run_id.is_some());
     match result {
-        Some(ResultCode::Aborted) => "No files were brought: the run was cancelled.",
+        Some(code) if code.is_cancelled() => "No files were brought: the run was cancelled.",
         Some(code) if words::may_be_synced(code) => "No files yet: the result did not arrive.",
         _ if !began => "No files: the run did not begin.",
         _ => "No files: the run did not succeed.",

@@ -220,7 +220,7 @@ fn outcome(view: &ThreadView, turn: &Turn<'_>) -> Markup {
         Some(_) => words::beside(&advice),
         None => advice,
     };
-    let cancelled = result == ResultCode::Aborted;
+    let cancelled = result.is_cancelled();
     let here = urls::thread(&record.name);
     let look = if cancelled { "state" } else { "state failed" };
     let anew = html! {
@@ -235,7 +235,7 @@ fn outcome(view: &ThreadView, turn: &Turn<'_>) -> Markup {
             @if cancelled && record.workspace_binding.working_directory.is_some() {
                 p.muted.small { "What it changed in your folder until then stays." }
             }
-            @if !cancelled { p.small.muted { code { (result) } } }
+            @if result != ResultCode::Aborted { p.small.muted { code { (result) } } }
             div.buttons {
                 @if words::may_be_synced(result) {
                     (act(api::SYNC, &record.name, &here, "button primary", "Sync"))
