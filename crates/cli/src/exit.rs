@@ -121,6 +121,7 @@ impl Exit {
             | C::ContinuationUnavailable
             | C::GatewayBusy
             | C::RuntimeBusy
+            | C::QueueTimeout
             | C::RateLimited
             | C::QuestionAlreadyClosed
             | C::RequestCancelled
@@ -174,6 +175,7 @@ impl Exit {
             | C::BadBridgeAnswer
             | C::PollTimeout
             | C::RunDeadlineExceeded
+            | C::NodeUnavailable
             | C::GatewayLost
             | C::WaitFailed
             | C::OwnerUnreachable => Self::Unreachable,
