@@ -1,18 +1,22 @@
-//! Two servers on one PostgreSQL, each with a data folder of its own, and one is killed without a word. Its runs wait
-//! for it, whatever works on them: what tells how they stand lies with it. Nothing runs twice.
+//! Several servers on one PostgreSQL, each with a data folder of its own, and one is killed without a word. Its runs
+//! wait for it, whatever works on them: what tells how they stand lies with it. Nothing runs twice.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a test that cannot go on should say where"
 )]
 
+#[path = "nodes/clients.rs"]
+mod clients;
+
 use std::{fs, time::Duration};
 
+use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_e2e::{
     gateway::{Gateway, Options},
-    postgres,
+    postgres::{self, Postgres},
     scripted_model::Model,
     world::{self, World},
 };
@@ -177,5 +181,99 @@ async fn runs_on_a_gateway_wait_for_their_node_on_postgres() {
         let prompts = model.seen.prompts();
         let ran = prompts.iter().filter(|prompt| prompt.contains(&words));
         assert_eq!(ran.count(), 1, "{prompts:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_start_at_once_on_an_empty_postgres_all_start() {
+    let server = std::env::var("THREADLINE_TEST_POSTGRES")
+        .expect("THREADLINE_TEST_POSTGRES names a PostgreSQL server (./dev test starts one)");
+    for round in 0..3 {
+        let database = postgres::fresh_database(&server);
+        let token = format!("token-that-all-share-{round}");
+        let mut worlds: Vec<World> = (0..6).map(|_| World::new()).collect();
+        for world in &mut worlds {
+            world.set("THREADLINE_DATABASE", &database);
+            world.set("THREADLINE_TOKEN", &token);
+        }
+        join_all(worlds.iter_mut().map(World::start)).await;
+        for world in &worlds {
+            let asked = world.http.get(format!("{}/api/ping", world.url));
+            let answer = asked.bearer_auth(&token).send().await.unwrap();
+            assert_eq!(answer.status(), 200, "{}", world.log());
+        }
+    }
+}
+
+/// Two servers that know where the other is, on a database of their own.
+async fn pair(database: &Postgres, model: &Model) -> [World; 2] {
+    let mut worlds = [World::new(), World::new()];
+    for world in &mut worlds {
+        let address = format!("127.0.0.1:{}", postgres::free_port());
+        world.set("THREADLINE_DATABASE", &database.url());
+        world.set("THREADLINE_LISTEN", &address);
+        world.set("THREADLINE_ADVERTISE", &format!("http://{address}"));
+        world.set("THREADLINE_MODEL_URL", &model.v1());
+        world.set("THREADLINE_MODEL", "scripted");
+        world.set("THREADLINE_BUILTIN_MAX_ACTIVE", "30");
+        world.set("THREADLINE_BUILTIN_MAX_QUEUED", "1000");
+        world.start().await;
+    }
+    worlds
+}
+
+/// Clients send each turn to either server, ask either how it stands, and try again what did not come through,
+/// while both servers and the database are killed under them.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_at_either_server_lose_nothing_through_kills_on_postgres() {
+    const THREADS: usize = 30;
+    const TURNS: usize = 7;
+    let model = Model::start().await;
+    let mut database = Postgres::start().await;
+    let [mut a, mut b] = pair(&database, &model).await;
+    let clients = clients::Clients::new(&[&a, &b]);
+    let working = join_all((0..THREADS).map(|n| tokio::spawn(clients.clone().work(n, TURNS))));
+    let mut working = std::pin::pin!(working);
+    for kill in 0..4 {
+        let pause = tokio::time::sleep(Duration::from_millis(1000));
+        tokio::select! {
+            _ = &mut working => panic!("there was nothing left to kill: {kill}"),
+            () = pause => {}
+        }
+        match kill {
+            0 | 3 => {
+                a.kill();
+                a.start().await;
+            }
+            1 => {
+                b.kill();
+                b.start().await;
+            }
+            _ => database.cut(Duration::from_millis(300)).await,
+        }
+    }
+    for (n, ended) in working.await.into_iter().enumerate() {
+        let runs = ended.unwrap();
+        let thread = clients::thread(n);
+        // What both servers tell is the same, and stays so.
+        for world in [&a, &b] {
+            assert_eq!(
+                clients::told(world, &thread, &runs).await,
+                clients::wanted(&runs)
+            );
+            let events = world.events(&thread).await;
+            let ids: Vec<i64> = events.iter().map(|e| e["id"].as_i64().unwrap()).collect();
+            assert_eq!(ids, (1..=ids.len() as i64).collect::<Vec<_>>());
+            let ended: Vec<&Value> = events
+                .iter()
+                .filter(|e| e["update"]["event"] == json!("task.ended"))
+                .map(|e| &e["update"]["runId"])
+                .collect();
+            assert_eq!(ended, runs.iter().collect::<Vec<_>>(), "{thread}");
+        }
+        // One folder, at one of them.
+        let folder = format!("data/tasks/builtin-main-{}/work", thread.replace(':', "-"));
+        let there = [&a, &b].map(|world| world.path().join(&folder).exists());
+        assert_eq!(there.iter().filter(|there| **there).count(), 1, "{thread}");
     }
 }

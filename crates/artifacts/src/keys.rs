@@ -11,7 +11,7 @@ use crate::Error;
 /// How long a link lives: 24 hours.
 pub const LINK_SECONDS: i64 = 24 * 60 * 60;
 
-/// How far two clocks may be apart.
+/// How far the clocks of two who share a key may be apart, when one of them retires it.
 pub(crate) const SKEW_SECONDS: i64 = 60;
 
 /// A key file has a handful of keys.

@@ -50,6 +50,7 @@ mod reference;
 mod resolve;
 mod restore;
 mod retention;
+mod seal;
 mod service;
 mod signer;
 mod skip;

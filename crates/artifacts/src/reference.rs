@@ -8,10 +8,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256 as Hasher;
 use threadline_contract::{Artifact, ArtifactPath, Code, Fault, RunId, SessionKey, Sha256};
 
-use crate::{
-    KeyRing,
-    keys::{Key, SKEW_SECONDS},
-};
+use crate::{KeyRing, keys::Key};
 
 /// What stands between a reference and its expiry, where both are one text.
 const EXPIRES: &str = ";t=";
@@ -53,6 +50,9 @@ pub enum RefError {
     /// The signature does not hold.
     #[error("the signature of the link does not hold")]
     Forged,
+    /// It names a key that is not in the ring. To others that is the same as a signature that does not hold.
+    #[error("the key of the link is not known")]
+    UnknownKey,
     /// The signature holds, the time is over.
     #[error("the link has expired")]
     Expired,
@@ -63,7 +63,7 @@ impl RefError {
     pub fn code(self) -> Code {
         match self {
             Self::BadRef => Code::InvalidRequest,
-            Self::Forged => Code::LinkForged,
+            Self::Forged | Self::UnknownKey => Code::LinkForged,
             Self::Expired => Code::LinkExpired,
         }
     }
@@ -143,7 +143,7 @@ impl KeyRing {
             return Err(RefError::BadRef);
         }
 
-        let key = self.find(kid).ok_or(RefError::Forged)?;
+        let key = self.find(kid).ok_or(RefError::UnknownKey)?;
         let signed = Signed {
             session: &session,
             run: &run,
@@ -158,7 +158,7 @@ impl KeyRing {
         if !key.may_sign_until(expires) {
             return Err(RefError::Forged);
         }
-        if now > expires.saturating_add(SKEW_SECONDS) {
+        if now > expires {
             return Err(RefError::Expired);
         }
         // Signed by us, and still not to be trusted with a path: nothing that climbs is an artifact.
@@ -202,12 +202,12 @@ pub(crate) fn rest(mac: &mut Hmac<Hasher>, path: &str, size: &str, sha256: &str,
     }
 }
 
-fn add(mac: &mut Hmac<Hasher>, field: &str) {
+pub(crate) fn add(mac: &mut Hmac<Hasher>, field: &str) {
     mac.update(&(field.len() as u64).to_le_bytes());
     mac.update(field.as_bytes());
 }
 
-fn new_mac(secret: &[u8; 32]) -> Hmac<Hasher> {
+pub(crate) fn new_mac(secret: &[u8; 32]) -> Hmac<Hasher> {
     // A key that is shorter than a block is padded with zeros: this is the same key, and unlike
     // `new_from_slice` it cannot fail.
     let mut block = [0; 64];

@@ -82,7 +82,7 @@ fn every_part_and_the_expiry_are_covered() {
     assert_eq!(change("a.txt", "b.txt"), Err(RefError::Forged)); // P89
     assert_eq!(change("k1.7.", "k1.8."), Err(RefError::Forged));
     assert_eq!(change("k1.7.", "k1.07."), Err(RefError::Forged));
-    assert_eq!(change("k1.", "k2."), Err(RefError::Forged)); // P92: unknown kid
+    assert_eq!(change("k1.", "k2."), Err(RefError::UnknownKey)); // P92
     assert_eq!(change("abab", "abac"), Err(RefError::Forged));
     for t in [expires - 1, expires + 1, NOW + LINK_SECONDS * 365] {
         assert_eq!(ring.verify(&text, t, NOW), Err(RefError::Forged));
@@ -122,13 +122,10 @@ fn parts_do_not_flow_into_each_other() {
 fn the_signature_is_judged_before_the_expiry() {
     let ring = ring();
     let text = ring.sign(&identity("s", "r", "f"), NOW);
-    assert!(
-        ring.verify(&text, NOW, NOW + 60).is_ok(),
-        "clocks may differ by a minute"
-    );
-    assert_eq!(ring.verify(&text, NOW, NOW + 61), Err(RefError::Expired));
+    assert!(ring.verify(&text, NOW, NOW).is_ok());
+    assert_eq!(ring.verify(&text, NOW, NOW + 1), Err(RefError::Expired));
     assert_eq!(
-        ring.verify(&text.replace("::f::", "::g::"), NOW, NOW + 61),
+        ring.verify(&text.replace("::f::", "::g::"), NOW, NOW + 1),
         Err(RefError::Forged)
     );
     let old = ring.sign(&identity("s", "r", "f"), i64::MIN);
@@ -211,14 +208,14 @@ fn rotation_keeps_old_links_until_they_expire() {
     let second = first.rotated(NOW + 10);
     assert_eq!(second.verify(&old, expires, expires), Ok(link.clone()));
     assert_eq!(
-        second.verify(&old, expires, expires + 61),
+        second.verify(&old, expires, expires + 1),
         Err(RefError::Expired)
     );
     let new = second.sign(&link, expires);
     assert_eq!(second.verify(&new, expires, NOW), Ok(link.clone()));
     assert_eq!(
         first.verify(&new, expires, NOW),
-        Err(RefError::Forged),
+        Err(RefError::UnknownKey),
         "unknown kid"
     );
 
@@ -240,7 +237,7 @@ fn rotation_keeps_old_links_until_they_expire() {
     );
     let pruned = second.rotated(NOW + 10 + LINK_SECONDS + 121);
     assert_eq!(pruned.keys().count(), 2);
-    assert_eq!(pruned.verify(&old, expires, NOW), Err(RefError::Forged));
+    assert_eq!(pruned.verify(&old, expires, NOW), Err(RefError::UnknownKey));
 }
 
 #[test]
@@ -267,7 +264,7 @@ fn the_expiry_may_travel_in_the_text_or_beside_it() {
         Err(RefError::Forged)
     );
     assert_eq!(
-        ring.verify_whole(&whole, None, expires + 61),
+        ring.verify_whole(&whole, None, expires + 1),
         Err(RefError::Expired)
     );
     for odd in ["", "x", "+5", "05", "99999999999999999999"] {

@@ -217,6 +217,26 @@ impl Workspace {
         claim(&self.folder(&folder)?, "session.json", &owner, &folder)
     }
 
+    /// Whether a run of the session was ever prepared here. A folder that is only reserved has none.
+    pub fn has(&self, session: &SessionKey) -> Result<bool, Error> {
+        let folder = session_folder(session);
+        let dir = match self.root.open_dir(&folder) {
+            Ok(dir) => dir,
+            Err(e) if e.reason() == Reason::NotFound => return Ok(false),
+            Err(e) => return Err(Error::folder(e, &folder)),
+        };
+        let owner = owner_of(&dir, "session.json", &folder)?;
+        if owner != Some(Owner::session(session)) {
+            return Ok(false);
+        }
+        let work = work_folder(session);
+        match self.root.open_dir(&work) {
+            Ok(_) => Ok(true),
+            Err(e) if e.reason() == Reason::NotFound => Ok(false),
+            Err(e) => Err(Error::folder(e, &work)),
+        }
+    }
+
     /// Removes a session's folder with everything in it: work folder, scopes, notes. `false` when
     /// there is none, or when its stamp names another session.
     pub fn forget(&self, session: &SessionKey) -> Result<bool, Error> {

@@ -125,6 +125,7 @@ impl Exit {
             | C::ContinuationUnavailable
             | C::GatewayBusy
             | C::RuntimeBusy
+            | C::QueueTimeout
             | C::RateLimited
             | C::QuestionAlreadyClosed
             | C::RequestCancelled
@@ -182,6 +183,7 @@ impl Exit {
             | C::BadBridgeAnswer
             | C::PollTimeout
             | C::RunDeadlineExceeded
+            | C::NodeUnavailable
             | C::GatewayLost
             | C::WaitFailed
             | C::OwnerUnreachable => Self::Unreachable,

@@ -79,6 +79,7 @@ codes! {
     IdempotencyConflict "IDEMPOTENCY_CONFLICT" Bridge -32002 409 "This requestId was used for another request. Use a new one.";
     Conflict "CONFLICT" Bridge -32002 409 "The session or the folder is another's. Nothing was changed; the sentence says whose it is and what to do.";
     ContinuationUnavailable "SESSION_CONTINUATION_UNAVAILABLE" Bridge -32002 409 "The session cannot be continued. Start a new one with session.start.";
+    NodeUnavailable "NODE_UNAVAILABLE" Bridge -32002 503 "Another server that shares the database has what was asked for, and it cannot be reached from this one. The sentence names it: start it again, or set its `server.advertise`.";
     GatewayBusy "OPENCLAW_GATEWAY_BUSY" Bridge -32002 503 "The OpenClaw lane and its queue are full. Try again when a run has ended.";
     RuntimeBusy "RUNTIME_BUSY" Bridge -32002 503 "The runtime's lane and its queue are full. Try again when a run has ended.";
     RequestCancelled "REQUEST_CANCELLED" Bridge -32800 409 "The caller took the request back before it began. Nothing was done.";
@@ -122,6 +123,7 @@ codes! {
     AnswerIncomplete "ANSWER_INCOMPLETE" Runtime -32002 502 "The run completed, but a part of its answer may be missing: a warning, not a failure. Read the answer before you rely on it, and send the message again if it breaks off.";
     ModelRefusesTools "MODEL_REFUSES_TOOLS" Runtime -32002 422 "This model takes no tools. Set THREADLINE_MODEL to one that does.";
     BudgetExceeded "BUDGET_EXCEEDED" Runtime -32002 422 "The turn used up its steps or time. Ask for less at once, or raise `builtin.max_steps`.";
+    QueueTimeout "QUEUE_TIMEOUT" Bridge -32002 503 "The turn waited in line for longer than `lanes.queue_minutes` and never began. Send it again when fewer wait.";
     RunDeadlineExceeded "OPENCLAW_RUN_DEADLINE_EXCEEDED" Bridge -32002 504 "The run has used up the time of its class and goes on: only its runtime ends it. Wait for it, or cancel it.";
     GatewayLost "OPENCLAW_GATEWAY_LOST" Bridge -32002 502 "The OpenClaw gateway has been silent about the run for longer than it may, and does not answer. Check that it runs; the run's end comes when it is back.";
     WaitFailed "OPENCLAW_WAIT_FAILED" Bridge -32002 502 "The OpenClaw gateway is there but could not say how the run stands. It is asked again; `threadline doctor` checks the plugin.";

@@ -289,8 +289,12 @@ pub struct ProviderState {
     pub provider: Provider,
     /// It can take work.
     pub available: bool,
-    /// In words: what it is, with its version where that is known, or why it cannot.
+    /// How it stands, in a word: `ready`, `demonstration`, `restarting`, `unreachable`, `refused`,
+    /// `not_installed` or `incomplete`.
     pub status: String,
+    /// In words: what it is, with its version where that is known, or why it cannot.
+    #[serde(default)]
+    pub about: String,
     /// Why it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable_code: Option<crate::Code>,
@@ -484,6 +488,10 @@ pub struct Probe {
     pub provider_id: String,
     /// It can.
     pub available: bool,
-    /// In words: what it is, or why it cannot.
+    /// How it stands, in a word: `ready`, `demonstration`, `restarting`, `unreachable`, `refused`,
+    /// `not_installed` or `incomplete`.
     pub status: String,
+    /// In words: what it is, or why it cannot.
+    #[serde(default)]
+    pub about: String,
 }

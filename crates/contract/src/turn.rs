@@ -195,6 +195,50 @@ pub struct ArtifactContract {
     pub session_key: Option<Value>,
 }
 
+/// Which thread a turn is for and where it should run: what must be known to tell which server it
+/// belongs to, without a look at the rest.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnAddress {
+    routing: Routing,
+    #[serde(default)]
+    execution_target: Option<String>,
+    #[serde(default)]
+    requested_execution_target: Option<String>,
+    #[serde(default)]
+    provider: Option<String>,
+    metadata: AddressedMetadata,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AddressedMetadata {
+    xworkmate_task_artifact_contract: AddressedContract,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AddressedContract {
+    app_thread_key: AppThreadKey,
+}
+
+impl TurnAddress {
+    /// Of a turn's parameters; `None` where they do not say.
+    pub fn of(params: &Value) -> Option<Self> {
+        Self::deserialize(params).ok()
+    }
+
+    /// The thread, and where the turn should run.
+    pub fn parts(self) -> (AppThreadKey, Routing) {
+        let target = self.execution_target.or(self.requested_execution_target);
+        let contract = self.metadata.xworkmate_task_artifact_contract;
+        (
+            contract.app_thread_key,
+            self.routing.or_else(target, self.provider),
+        )
+    }
+}
+
 /// A turn whose parameters were checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {

@@ -17,7 +17,7 @@ use threadline_contract::{
     routing::Wanted,
     turn::AttachmentOutline,
 };
-use threadline_runtimes::{Availability, Runtime};
+use threadline_runtimes::{Availability, Readiness, Runtime};
 use threadline_store::Phase;
 
 use crate::{Caller, Engine, engine::Lane, workdir};
@@ -73,7 +73,8 @@ impl Engine {
             out.provider_probe_summary.push(Probe {
                 provider_id: id.provider().to_owned(),
                 available: state.available,
-                status: state.status,
+                status: state.readiness.as_str().to_owned(),
+                about: state.status,
             });
             if !out.available_execution_targets.contains(&target) {
                 out.available_execution_targets.push(target);
@@ -96,7 +97,7 @@ impl Engine {
         };
         let mut providers = vec![];
         for lane in self.lanes().filter(wanted) {
-            providers.push(self.state_of(lane).await?);
+            providers.push(self.state_of(lane).await?.0);
         }
         if let (Some(name), true) = (named, providers.is_empty()) {
             return Err(Fault::new(
@@ -109,26 +110,35 @@ impl Engine {
     }
 
     /// How every runtime that is worth telling about stands now.
-    pub(crate) async fn stand(&self) -> Result<Vec<(RuntimeId, ProviderState)>, Fault> {
+    pub(crate) async fn stand(&self) -> Result<Vec<Stand>, Fault> {
         let mut all = vec![];
         for lane in self.lanes().filter(|lane| lane.runtime.is_offered()) {
-            all.push((lane.runtime.id().clone(), self.state_of(lane).await?));
+            let (state, place) = self.state_of(lane).await?;
+            all.push(Stand {
+                runtime: lane.runtime.id().clone(),
+                state,
+                place,
+            });
         }
         Ok(all)
     }
 
-    async fn state_of(&self, lane: &Lane) -> Result<ProviderState, Fault> {
+    /// How a runtime stands, and where it is.
+    async fn state_of(&self, lane: &Lane) -> Result<(ProviderState, Option<String>), Fault> {
         let seen = lane.probe().await;
         let (active, queued) = self.load(lane.runtime.id()).await?;
-        Ok(ProviderState {
+        let available = seen.available;
+        let state = ProviderState {
             provider: provider(&*lane.runtime),
-            unavailable_code: (!seen.available).then_some(Code::ProviderUnavailable),
-            available: seen.available,
-            status: seen.status,
+            unavailable_code: (!available).then_some(Code::ProviderUnavailable),
+            available,
+            status: seen.readiness.as_str().to_owned(),
+            about: seen.status,
             active,
             queued,
             probed_at: Millis::now(),
-        })
+        };
+        Ok((state, seen.place))
     }
 
     /// How many turns of a runtime run, and how many wait.
@@ -224,11 +234,12 @@ impl Engine {
     pub(crate) async fn resolved(&self, id: &RuntimeId) -> Resolved {
         let state = match self.lane(id) {
             Some(lane) => lane.probe().await,
-            None => Availability {
-                available: false,
-                status: format!("No runtime is called {id} here."),
-            },
+            None => {
+                let why = format!("No runtime is called {id} here.");
+                Availability::new(Readiness::NotInstalled, why, None)
+            }
         };
+        let available = state.available;
         let gateway = *id == RuntimeId::OpenClaw;
         let provider = Some(id.provider().to_owned());
         let known = self.lane(id).is_some();
@@ -238,8 +249,8 @@ impl Engine {
             Code::ProviderNotFound
         };
         Resolved {
-            success: state.available,
-            status: if state.available {
+            success: available,
+            status: if available {
                 "available"
             } else {
                 "unavailable"
@@ -249,10 +260,18 @@ impl Engine {
             resolved_provider_id: provider.clone().filter(|_| !gateway),
             resolved_gateway_provider_id: provider.filter(|_| gateway),
             runtime: Some(id.clone()),
-            unavailable_code: (!state.available).then_some(code),
-            unavailable_message: (!state.available).then_some(state.status),
+            unavailable_code: (!available).then_some(code),
+            unavailable_message: (!available).then_some(state.status),
         }
     }
+}
+
+/// How a runtime stands, for an operator.
+pub(crate) struct Stand {
+    pub(crate) runtime: RuntimeId,
+    pub(crate) state: ProviderState,
+    /// Its address, or where its program lies.
+    pub(crate) place: Option<String>,
 }
 
 fn provider(runtime: &dyn Runtime) -> Provider {
@@ -270,9 +289,9 @@ impl Lane {
     async fn probe(&self) -> Availability {
         let found = tokio::time::timeout(PROBE_TIME, self.runtime.probe())
             .await
-            .unwrap_or_else(|_| Availability {
-                available: false,
-                status: "did not answer in 5 seconds".into(),
+            .unwrap_or_else(|_| {
+                let why = "did not answer in 5 seconds";
+                Availability::new(Readiness::Unreachable, why, None)
             });
         let mut stands = self.stands.lock().unwrap_or_else(PoisonError::into_inner);
         if stands.is_none_or(|(was, _)| was != found.available) {

@@ -1,16 +1,17 @@
 //! The engine's parts and its life: open, reconcile what was left open, renew leases, stop.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use threadline_artifacts::KeyRing;
-use threadline_contract::{Code, Fault, Millis, PermissionPolicy, RunId, RuntimeId};
+use threadline_contract::{
+    AccountId, AppThreadKey, Code, Fault, Millis, PermissionPolicy, RunId, RuntimeId,
+};
 use threadline_runtimes::{Registry, RunRef, Runtime};
-use threadline_store::{Dialect, Lease, Run, Store, Takeover};
+use threadline_store::{Lease, Run, Store, Takeover};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{Instrument as _, error, error_span, info, warn};
@@ -21,7 +22,7 @@ use crate::{
     claim::{Claim, GONE_AFTER, Look, claim},
     counters::Counters,
     downloads::Downloads,
-    links,
+    keys::Keys,
     room::Making,
     run::{Budgets, Driver, patience::Patience, stall::Stalls},
 };
@@ -32,6 +33,10 @@ pub struct EngineConfig {
     /// This node, for leases: the same after a restart, and no other's. The data folder's lock
     /// proves that an earlier process of it is gone, so its leases are taken over at once.
     pub node: String,
+    /// This data folder had another name before, which is not known any more.
+    pub renamed: bool,
+    /// Where other servers on the same database reach this one.
+    pub advertise: Option<String>,
     /// The data folder: never a working directory.
     pub data: PathBuf,
     /// What else no working directory may be or lie in: settings, and what the hosts of agents keep.
@@ -68,6 +73,8 @@ pub struct Rules {
     pub policy: PermissionPolicy,
     /// How long a question waits for an answer; for ever when absent.
     pub question_wait: Option<Duration>,
+    /// How long a turn waits in its lane for a place; for ever when absent.
+    pub queue_wait: Option<Duration>,
     /// How long a run may take.
     pub budgets: Budgets,
     /// How long a gateway that does not answer may be silent about a run before it counts as lost.
@@ -83,6 +90,7 @@ impl Default for Rules {
         Self {
             policy: PermissionPolicy::default(),
             question_wait: None,
+            queue_wait: None,
             budgets: Budgets::default(),
             silence: Duration::from_secs(10 * 60),
             files_wait: Duration::from_secs(10 * 60),
@@ -98,7 +106,7 @@ pub struct Engine(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) config: EngineConfig,
     pub(crate) store: Store,
-    pub(crate) keys: KeyRing,
+    pub(crate) keys: Keys,
     runtimes: BTreeMap<RuntimeId, Lane>,
     leases: Mutex<HashMap<RunId, Lease>>,
     pub(crate) capabilities: Remembered,
@@ -106,6 +114,8 @@ pub(crate) struct Inner {
     pub(crate) downloads: Downloads,
     pub(crate) counters: Counters,
     pub(crate) stalls: Stalls,
+    /// Threads that this node is about to remove.
+    pub(crate) removing: Mutex<HashSet<(AccountId, AppThreadKey)>>,
     stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -128,7 +138,7 @@ impl Engine {
         store: Store,
         runtimes: Vec<Arc<dyn Runtime>>,
     ) -> Result<Self, Fault> {
-        let keys = links::key_ring(&store).await?;
+        let keys = Keys::read(&store).await?;
         let lanes = runtimes.into_iter().map(|runtime| {
             let lane = Lane {
                 runtime,
@@ -150,9 +160,12 @@ impl Engine {
             making_room: Making::default(),
             counters: Counters::default(),
             stalls: Stalls::default(),
+            removing: Mutex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }));
+        engine.note_node().await?;
+        engine.take_up_sessions().await?;
         engine.take_up_open_runs().await?;
         engine.take_up_deletions().await?;
         let keeper = engine.clone();
@@ -294,7 +307,7 @@ impl Engine {
             until: run.lease_until,
             node,
             // Its writer numbers events in memory: there is no second owner of it.
-            sole: self.0.store.dialect() == Dialect::Sqlite,
+            sole: self.is_sole(),
             local,
             now,
         };
@@ -360,6 +373,15 @@ impl Engine {
         }
         if let Err(e) = self.take_up_orphans().await {
             error!(error = %e, "Runs of other nodes could not be looked for; trying again");
+        }
+        if self.is_sole() {
+            return;
+        }
+        if let Err(e) = self.note_node().await {
+            error!(error = %e, "That this node is there could not be noted; trying again");
+        }
+        if let Err(e) = self.take_up_deletions().await {
+            error!(error = %e, "Deletions could not be looked for; trying again");
         }
     }
 

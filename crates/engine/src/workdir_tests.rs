@@ -8,6 +8,8 @@ use super::*;
 fn config(root: &Path) -> EngineConfig {
     EngineConfig {
         node: "n".into(),
+        renamed: false,
+        advertise: None,
         data: root.join("home/data"),
         protected: vec![root.join("home/settings")],
         attachments: root.join("attachments"),

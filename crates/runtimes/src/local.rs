@@ -57,6 +57,12 @@ impl LocalWorkspace {
         off_thread(move || workspace.reserve(&session).map_err(not_reserved)).await
     }
 
+    /// Whether a turn of the session was ever prepared here.
+    pub async fn has(&self, session: &SessionKey) -> Result<bool, Fault> {
+        let (workspace, session) = (self.workspace.clone(), session.clone());
+        off_thread(move || Ok(workspace.has(&session)?)).await
+    }
+
     /// Removes the session's folder with everything in it, unless it is another's. Can be repeated.
     pub async fn forget(&self, session: &SessionKey) -> Result<(), Fault> {
         let (workspace, session) = (self.workspace.clone(), session.clone());

@@ -28,9 +28,20 @@ pub trait Runtime: Send + Sync + 'static {
     /// How many turns it takes at once.
     fn lane(&self) -> LaneSize;
 
-    /// Whether its work folders and records lie on this host, so that no other node can go on with
+    /// Whether what tells how its runs stand lies on this host, so that no other node can go on with
     /// a run of it.
     fn is_local(&self) -> bool;
+
+    /// Whether its sessions lie on this host: conversations, work folders and files. Then no other node
+    /// can go on with one.
+    fn keeps_sessions(&self) -> bool {
+        self.is_local()
+    }
+
+    /// Whether a turn of this session was ever prepared on this host.
+    fn has_session<'a>(&'a self, _session: &'a SessionKey) -> Pending<'a, Result<bool, Fault>> {
+        Box::pin(async { Ok(false) })
+    }
 
     /// Whether it can take work now, in words.
     fn probe(&self) -> Pending<'_, Availability>;
@@ -179,10 +190,64 @@ pub struct LaneSize {
 /// Whether a runtime can take work now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Availability {
-    /// It can.
+    /// How it stands, in a word.
+    pub readiness: Readiness,
+    /// It takes work.
     pub available: bool,
-    /// What it is, or why it cannot.
+    /// What it is, or why it cannot, in words for every caller: without addresses and paths.
     pub status: String,
+    /// Its address, or where its program lies: for the operator.
+    pub place: Option<String>,
+}
+
+impl Availability {
+    /// A runtime that stands so.
+    pub fn new(readiness: Readiness, status: impl Into<String>, place: Option<String>) -> Self {
+        Self {
+            readiness,
+            available: readiness.takes_work(),
+            status: status.into(),
+            place,
+        }
+    }
+}
+
+/// How a runtime stands, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// It takes work.
+    Ready,
+    /// It takes work and only shows how it would be done.
+    Demonstration,
+    /// It takes work, which waits until it is back.
+    Restarting,
+    /// It does not answer.
+    Unreachable,
+    /// It does not let us in.
+    Refused,
+    /// Its program is not there.
+    NotInstalled,
+    /// It is there without what we need of it.
+    Incomplete,
+}
+
+impl Readiness {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Demonstration => "demonstration",
+            Self::Restarting => "restarting",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::NotInstalled => "not_installed",
+            Self::Incomplete => "incomplete",
+        }
+    }
+
+    const fn takes_work(self) -> bool {
+        matches!(self, Self::Ready | Self::Demonstration | Self::Restarting)
+    }
 }
 
 /// A process that keeps an agent.

@@ -53,6 +53,17 @@ pub async fn request<B>(request: HttpRequest<B>) -> Result<(HeaderMap, Request),
 where
     B: Body<Error: Into<BoxError>>,
 {
+    let (headers, request, _) = received(request).await?;
+    Ok((headers, request))
+}
+
+/// The same, with the bytes as they came.
+pub(crate) async fn received<B>(
+    request: HttpRequest<B>,
+) -> Result<(HeaderMap, Request, Bytes), Response>
+where
+    B: Body<Error: Into<BoxError>>,
+{
     let (parts, body) = request.into_parts();
     if parts.method != Method::POST {
         let fault = Fault::new(
@@ -62,8 +73,8 @@ where
         return Err(([(header::ALLOW, "POST")], Refusal(fault)).into_response());
     }
     let bytes = read(&parts.headers, body).await.map_err(Malformed::from);
-    match bytes.and_then(|bytes| Request::parse(&bytes)) {
-        Ok(request) => Ok((parts.headers, request)),
+    match bytes.and_then(|bytes| Ok((Request::parse(&bytes)?, bytes))) {
+        Ok((request, bytes)) => Ok((parts.headers, request, bytes)),
         Err(Malformed { id, fault }) => Err(refused(id.as_ref(), &fault)),
     }
 }

@@ -111,7 +111,7 @@ impl Door {
         };
         let response = match (&pass.caller, pass.token) {
             (Some(_), Some(token)) if socket => self.open_socket(token, request),
-            (Some(caller), _) => rpc::handle(bridge, caller, request).await,
+            (Some(caller), _) => rpc::handle(bridge, caller, pass.way, request).await,
             (None, _) => {
                 Refusal(Fault::new(Code::Unauthorized, Code::Unauthorized.advice())).into_response()
             }

@@ -4,17 +4,18 @@ use axum::{
     Extension,
     body::Body,
     extract::State,
-    http::{HeaderMap, Method, Response as HttpResponse, StatusCode, header},
+    http::{HeaderMap, Method, Response as HttpResponse, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
 use threadline_contract::{Code, Fault, url};
-use threadline_engine::{Caller, Download, Pieces};
+use threadline_engine::{Caller, Download, Opened, Pieces};
 
 use crate::{
     Bridge, Refusal,
     answer::Asked,
+    gate::Way,
     range::{self, Wanted},
 };
 
@@ -31,8 +32,10 @@ pub(crate) struct Link {
 pub(crate) async fn handle(
     State(bridge): State<Bridge>,
     Extension(caller): Extension<Caller>,
+    Extension(way): Extension<Way>,
     Asked(link): Asked<Link>,
     method: Method,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let (Some(reference), Some(expires)) = (link.reference, link.t.as_deref().and_then(expiry))
@@ -43,11 +46,27 @@ pub(crate) async fn handle(
     let download = match opened {
         // The runtime is gone for a moment, not for good.
         Err(fault) if fault.code == Code::ProviderUnavailable => {
-            return Ok(([(header::RETRY_AFTER, RETRY_AFTER)], Refusal(fault)).into_response());
+            return Ok(come_back(fault));
         }
-        other => other?,
+        Ok(Opened::Elsewhere(node)) => {
+            if way == Way::Direct
+                && let Ok(answer) = bridge
+                    .get_from(&node, &caller, method, &uri, &headers)
+                    .await
+            {
+                return Ok(answer);
+            }
+            return Ok(come_back(node.missed(Code::NodeUnavailable, "The file")));
+        }
+        Ok(Opened::Here(download)) => download,
+        Err(fault) => return Err(fault.into()),
     };
     respond(download, &headers, method == Method::HEAD).await
+}
+
+/// What is not there now and may be soon.
+fn come_back(fault: Fault) -> Response {
+    ([(header::RETRY_AFTER, RETRY_AFTER)], Refusal(fault)).into_response()
 }
 
 /// A file can be read, and nothing else.

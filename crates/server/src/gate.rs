@@ -20,7 +20,7 @@ use axum::{
 };
 use sha2::{Digest as _, Sha256};
 use threadline_contract::{Code, Fault};
-use threadline_engine::{Caller, Engine};
+use threadline_engine::{Caller, Engine, FORWARDED_SCHEME};
 
 use crate::{Refusal, rate::Rate};
 
@@ -28,6 +28,9 @@ use crate::{Refusal, rate::Rate};
 const REMEMBERED: Duration = Duration::from_secs(5);
 /// Tokens remembered at most.
 const REMEMBERED_MOST: usize = 1024;
+
+/// The header in which a server says to another one that it is the one that was asked.
+pub(crate) const ANSWERED_BY: &str = "threadline-node";
 
 /// A token as the records hold it.
 pub(crate) type TokenHash = [u8; 32];
@@ -41,6 +44,8 @@ pub struct GateConfig {
     pub port: u16,
     /// How people reach the server, when that is not the listen address.
     pub public_url: Option<String>,
+    /// How other servers on the same database reach it.
+    pub advertise: Option<String>,
     /// Origins that may call with a bearer token. `http://localhost:*` stands for any port.
     pub allowed_origins: Vec<String>,
     /// Paths that answer without a token. A trailing `*` stands for anything.
@@ -84,6 +89,7 @@ impl Gate {
                 if let Some(caller) = pass.caller.take() {
                     request.extensions_mut().insert(caller);
                 }
+                request.extensions_mut().insert(pass.way);
                 pass.marked(next.run(request).await)
             }
             Err(answer) => answer,
@@ -107,10 +113,20 @@ impl Gate {
         let mut pass = Pass {
             caller: None,
             token: None,
+            way: Way::Direct,
+            answered_by: None,
             cross,
         };
         if *method == Method::OPTIONS && pass.cross.is_some() {
             return Err(pass.marked(StatusCode::NO_CONTENT.into_response()));
+        }
+        if let Some(sealed) = forwarded(headers) {
+            let passed = self.0.engine.passed(sealed).await;
+            let caller = passed.map_err(|fault| Refusal(fault).into_response())?;
+            pass.caller = Some(caller);
+            pass.way = Way::Forwarded;
+            pass.answered_by = HeaderValue::from_str(self.0.engine.node_name()).ok();
+            return Ok(pass);
         }
         match self.caller(headers, method, &origin).await {
             Ok((caller, token)) => {
@@ -211,6 +227,7 @@ impl Gate {
             || bare.parse::<IpAddr>().is_ok()
             || named(&self.0.config.listen)
             || self.0.config.public_url.as_deref().is_some_and(named)
+            || self.0.config.advertise.as_deref().is_some_and(named)
     }
 
     async fn caller(
@@ -294,6 +311,13 @@ impl Gate {
     }
 }
 
+/// The pass of another server on the same database, where one asks.
+fn forwarded(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, pass) = value.split_once(' ')?;
+    (scheme == FORWARDED_SCHEME).then_some(pass)
+}
+
 /// What is said to whoever asks too often.
 pub(crate) fn too_often(wait: u64) -> Fault {
     Fault::new(
@@ -361,13 +385,29 @@ pub(crate) struct Pass {
     pub(crate) caller: Option<Caller>,
     /// By which token.
     pub(crate) token: Option<TokenHash>,
+    /// Straight from its caller, or by way of another server.
+    pub(crate) way: Way,
+    /// This server's name, for another one that asks.
+    answered_by: Option<HeaderValue>,
     /// The other origin that may read the answer.
     cross: Option<HeaderValue>,
+}
+
+/// How a request came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From its caller.
+    Direct,
+    /// From another server on the same database: it is answered here and goes no further.
+    Forwarded,
 }
 
 impl Pass {
     /// The answer, with what a browser needs to show it to the page of another origin.
     pub(crate) fn marked(self, mut response: Response) -> Response {
+        if let Some(name) = self.answered_by {
+            response.headers_mut().insert(ANSWERED_BY, name);
+        }
         if let Some(origin) = self.cross {
             let headers = response.headers_mut();
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

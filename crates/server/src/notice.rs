@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
 use threadline_contract::{SessionUpdate, method, url};
+
+use crate::sse_read::Frame;
 
 /// A notification over this size is sent shortened; the log holds it whole.
 const LARGEST: usize = 64 << 10;
@@ -27,6 +30,24 @@ pub(crate) fn numbered(seq: i64, body: &str) -> String {
         r#"{{"jsonrpc":"2.0","method":"{}","params":{{"eventId":{seq},{rest}}}"#,
         method::UPDATE
     )
+}
+
+/// What another server says in a stream, as it is said on a connection that stays. Keep-alives are for the
+/// stream, and so is a result that nobody asked for.
+pub(crate) fn relayed(frame: Frame, wants_result: bool, path: &str) -> Option<String> {
+    let Ok(mut envelope) = serde_json::from_str::<Value>(&frame.data) else {
+        return Some(frame.data);
+    };
+    match envelope.get("method").and_then(Value::as_str) {
+        Some(method::KEEPALIVE) => return None,
+        Some(method::ACCEPTED) => envelope["params"]["path"] = path.into(),
+        None if !wants_result => return None,
+        _ => {}
+    }
+    if let Some(seq) = frame.id {
+        envelope["params"]["eventId"] = seq.into();
+    }
+    Some(envelope.to_string())
 }
 
 fn shortened(seq: i64, body: &str) -> String {

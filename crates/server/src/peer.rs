@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 use threadline_contract::{
     Code, Fault, method,
     rpc::{self, Id, Malformed, Request},
 };
-use threadline_engine::{Caller, FeedItem};
+use threadline_engine::{Caller, FeedItem, Node};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -20,8 +21,10 @@ use crate::{
     Bridge, Gate,
     answer::success_text,
     dispatch::dispatch,
+    forward::{self, Missed},
     gate::{TokenHash, too_often},
     notice,
+    sse_read::Frames,
     turn::{self, Begun},
 };
 
@@ -76,8 +79,8 @@ impl Peer {
 
     /// Takes one message. The answer comes in its own time; what is not a request, or one too many,
     /// is answered before the next is taken.
-    pub(crate) async fn hear(&self, message: &[u8]) {
-        let request = match Request::parse(message) {
+    pub(crate) async fn hear(&self, message: Bytes) {
+        let request = match Request::parse(&message) {
             Ok(request) => request,
             Err(Malformed { id, fault }) => return self.refuse(id.as_ref(), &fault).await,
         };
@@ -93,7 +96,7 @@ impl Peer {
         };
         let peer = self.clone();
         self.0.tasks.spawn(async move {
-            peer.answer(request).await;
+            peer.answer(request, message).await;
             drop(place);
         });
     }
@@ -122,7 +125,7 @@ impl Peer {
         self.0.gone.cancel();
     }
 
-    async fn answer(&self, request: Request) {
+    async fn answer(&self, request: Request, message: Bytes) {
         let id = request.id.clone();
         let caller = match self.0.gate.known(&self.0.token).await {
             Ok(caller) => caller,
@@ -134,13 +137,7 @@ impl Peer {
                 return;
             }
         };
-        let outcome = match request.method.as_str() {
-            method::START | method::MESSAGE => Box::pin(self.turn(&caller, request)).await,
-            _ => Box::pin(dispatch(&self.0.bridge.engine, &caller, request))
-                .await
-                .map(|result| Some(success_text(id.as_ref(), &result))),
-        };
-        match outcome {
+        match Box::pin(self.outcome(&caller, request, message)).await {
             // Whoever gave no id wants no answer.
             _ if id.is_none() => {}
             Ok(Some(answer)) => self.say(answer).await,
@@ -149,9 +146,45 @@ impl Peer {
         }
     }
 
+    async fn outcome(
+        &self,
+        caller: &Caller,
+        request: Request,
+        message: Bytes,
+    ) -> Result<Option<String>, Fault> {
+        let bridge = &self.0.bridge;
+        let mut missed = None;
+        if bridge.engine.shares_database() {
+            match bridge.engine.elsewhere(caller, &request).await? {
+                Some(node) => {
+                    let relayed = self.relay(&node, caller, &request, message.clone());
+                    match relayed.await {
+                        Ok(answer) => return answer,
+                        Err(why) => missed = Some(why),
+                    }
+                }
+                None => bridge.tell_others(caller, &request, &message).await?,
+            }
+        }
+        match request.method.as_str() {
+            method::START | method::MESSAGE => self.turn(caller, request, message, missed).await,
+            _ => {
+                let id = request.id.clone();
+                let result = dispatch(&bridge.engine, caller, request).await?;
+                Ok(Some(success_text(id.as_ref(), &result)))
+            }
+        }
+    }
+
     /// A turn: accepted, its updates, its result. Without a result when nobody listens any more, or
     /// the server stops.
-    async fn turn(&self, caller: &Caller, request: Request) -> Result<Option<String>, Fault> {
+    async fn turn(
+        &self,
+        caller: &Caller,
+        request: Request,
+        message: Bytes,
+        missed: Option<Missed>,
+    ) -> Result<Option<String>, Fault> {
         let Inner {
             bridge,
             leaving,
@@ -159,12 +192,30 @@ impl Peer {
             ..
         } = &*self.0;
         let id = request.id.clone();
+        // Looked at again only where another server was quicker to take the thread's first turn.
+        let asked = Request {
+            id: id.clone(),
+            method: request.method.clone(),
+            params: Value::Null,
+        };
+        let what = forward::named(&request);
         let turn = match turn::begin(bridge, caller, request, None, path).await? {
+            Begun::Elsewhere(node) => {
+                let missed = match missed {
+                    Some(missed) => missed,
+                    None => match self.relay(&node, caller, &asked, message).await {
+                        Ok(answer) => return answer,
+                        Err(missed) => missed,
+                    },
+                };
+                return Err(forward::refused(&node, &what, &missed));
+            }
             Begun::Unavailable(resolved) => {
                 return Ok(Some(success_text(id.as_ref(), &resolved)));
             }
             Begun::Accepted(turn) => turn,
         };
+        drop(message);
         let mut feed = turn.feed(bridge, caller).await?;
         self.say(turn.notice.to_string()).await;
         drop(turn);
@@ -187,6 +238,51 @@ impl Peer {
         }
     }
 
+    /// Hands a request to the server that it belongs to, and says what that one says. Gives the last of it.
+    async fn relay(
+        &self,
+        node: &Node,
+        caller: &Caller,
+        request: &Request,
+        message: Bytes,
+    ) -> Result<Result<Option<String>, Fault>, Missed> {
+        let Inner {
+            bridge,
+            leaving,
+            path,
+            ..
+        } = &*self.0;
+        let headers = forward::as_stream();
+        let mut answer = bridge.post_to(node, caller, &headers, message).await?;
+        if !forward::is_stream(&answer) {
+            // It was refused before any method was reached.
+            let said = answer.text().await.map_err(|_| Missed::NoAnswer)?;
+            return Ok(Ok(Some(said).filter(|said| !said.is_empty())));
+        }
+        let mut frames = Frames::default();
+        loop {
+            while let Some(frame) = frames.next() {
+                if frame.data == "[DONE]" {
+                    return Ok(Ok(None));
+                }
+                if let Some(said) = notice::relayed(frame, request.id.is_some(), path) {
+                    self.say(said).await;
+                }
+            }
+            let chunk = tokio::select! {
+                chunk = answer.chunk() => chunk,
+                () = leaving.cancelled() => return Ok(Ok(None)),
+                () = bridge.stop.cancelled() => return Ok(Ok(None)),
+            };
+            match chunk {
+                Ok(Some(bytes)) => frames.push(&bytes),
+                // Whoever wants no answer gets none.
+                Ok(None) if request.id.is_none() => return Ok(Ok(None)),
+                Ok(None) | Err(_) => return Ok(Err(broke(node))),
+            }
+        }
+    }
+
     /// Puts a message into the queue. Where nobody takes it any more, nobody misses it.
     async fn say(&self, message: String) {
         tokio::select! {
@@ -195,4 +291,15 @@ impl Peer {
             () = self.0.gone.cancelled() => {}
         }
     }
+}
+
+fn broke(node: &Node) -> Fault {
+    Fault::new(
+        Code::NodeUnavailable,
+        format!(
+            "The connection to the server {} broke. Send the request again, with the same requestId and the last eventId that came.",
+            node.name
+        ),
+    )
+    .with("node", node.name.as_str())
 }

@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, Request as HttpRequest, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use hyper::body::Incoming;
 use serde_json::value::RawValue;
 use threadline_contract::{
@@ -16,10 +17,12 @@ use threadline_engine::Caller;
 
 use crate::{
     Bridge,
-    answer::{json, success},
+    answer::{json, success, success_text},
     body,
     dispatch::{dispatch, value},
     events::last_event_id,
+    forward::{self, Missed},
+    gate::Way,
     sse,
     turn::{self, Begun},
 };
@@ -27,54 +30,113 @@ use crate::{
 pub(crate) async fn handle(
     bridge: &Bridge,
     caller: &Caller,
+    way: Way,
     request: HttpRequest<Incoming>,
 ) -> Response {
-    let (headers, request) = match body::request(request).await {
+    let (headers, request, body) = match body::received(request).await {
         Ok(read) => read,
         Err(refusal) => return refusal,
     };
     let id = request.id.clone();
     let streams = wants_stream(&headers);
-    // The larger futures are boxed, so that every small request does not pay for their size.
-    let outcome = match request.method.as_str() {
-        method::START | method::MESSAGE => {
-            Box::pin(turn(bridge, caller, request, &headers, streams)).await
-        }
-        _ => Box::pin(dispatch(&bridge.engine, caller, request))
-            .await
-            .map(Answer::Result),
+    let asked = Asked {
+        bridge,
+        caller,
+        way,
+        headers: &headers,
+        body,
+        streams,
     };
-    match outcome {
-        Ok(Answer::Stream(response)) => response,
+    match asked.outcome(request).await {
+        Ok(Answer::Whole(response)) => response,
         _ if id.is_none() => StatusCode::NO_CONTENT.into_response(),
+        Ok(Answer::Result(result)) if streams => sse::only(&success_text(id.as_ref(), &result)),
         Ok(Answer::Result(result)) => success(id.as_ref(), &result),
+        Err(fault) if streams => sse::only(&rpc::failure(id.as_ref(), &fault).to_string()),
         Err(fault) => json(&rpc::failure(id.as_ref(), &fault)),
     }
 }
 
 enum Answer {
     Result(Arc<RawValue>),
-    Stream(Response),
+    /// The answer as it goes out: a stream, or what another server said.
+    Whole(Response),
 }
 
-async fn turn(
-    bridge: &Bridge,
-    caller: &Caller,
-    request: Request,
-    headers: &HeaderMap,
+/// A request and how it came in.
+struct Asked<'a> {
+    bridge: &'a Bridge,
+    caller: &'a Caller,
+    way: Way,
+    headers: &'a HeaderMap,
+    /// As it came, for another server.
+    body: Bytes,
     streams: bool,
-) -> Result<Answer, Fault> {
-    let seen = last_event_id(headers)?;
-    let id = request.id.clone();
-    match turn::begin(bridge, caller, request, seen, "/acp/rpc").await? {
-        Begun::Unavailable(resolved) => Ok(Answer::Result(resolved)),
-        Begun::Accepted(turn) if streams => {
-            let feed = turn.feed(bridge, caller).await?;
-            Ok(Answer::Stream(sse::answer(bridge, feed, turn.notice, id)))
+}
+
+impl Asked<'_> {
+    async fn outcome(self, request: Request) -> Result<Answer, Fault> {
+        let (bridge, caller) = (self.bridge, self.caller);
+        let mut missed = None;
+        // The larger futures are boxed, so that every small request does not pay for their size.
+        if self.way == Way::Direct && bridge.engine.shares_database() {
+            match Box::pin(self.ask_its_server(&request)).await? {
+                Some(Ok(response)) => return Ok(Answer::Whole(response)),
+                Some(Err(why)) => missed = Some(why),
+                None => Box::pin(bridge.tell_others(caller, &request, &self.body)).await?,
+            }
         }
-        Begun::Accepted(turn) => {
-            let handle = bridge.engine.result(caller, &turn.run).await?;
-            value(handle).map(Answer::Result)
+        match request.method.as_str() {
+            method::START | method::MESSAGE => Box::pin(self.turn(request, missed)).await,
+            _ => Box::pin(dispatch(&bridge.engine, caller, request))
+                .await
+                .map(Answer::Result),
+        }
+    }
+
+    /// The answer of the server that has what the request is about; none, where that is this one.
+    async fn ask_its_server(
+        &self,
+        request: &Request,
+    ) -> Result<Option<Result<Response, Missed>>, Fault> {
+        let Some(node) = self.bridge.engine.elsewhere(self.caller, request).await? else {
+            return Ok(None);
+        };
+        let sent = self
+            .bridge
+            .post_to(&node, self.caller, self.headers, self.body.clone());
+        let answer = sent.await.map(|answer| self.bridge.passed_back(answer));
+        Ok(Some(answer))
+    }
+
+    async fn turn(self, request: Request, missed: Option<Missed>) -> Result<Answer, Fault> {
+        let (bridge, caller) = (self.bridge, self.caller);
+        let seen = last_event_id(self.headers)?;
+        let (id, what) = (request.id.clone(), forward::named(&request));
+        match turn::begin(bridge, caller, request, seen, "/acp/rpc").await? {
+            Begun::Unavailable(resolved) => Ok(Answer::Result(resolved)),
+            Begun::Elsewhere(node) => {
+                let missed = match missed {
+                    Some(missed) => missed,
+                    None if self.way == Way::Forwarded => Missed::NotReached,
+                    None => {
+                        let sent = bridge.post_to(&node, caller, self.headers, self.body);
+                        match sent.await {
+                            Ok(answer) => return Ok(Answer::Whole(bridge.passed_back(answer))),
+                            Err(missed) => missed,
+                        }
+                    }
+                };
+                Err(forward::refused(&node, &what, &missed))
+            }
+            Begun::Accepted(turn) if self.streams => {
+                let feed = turn.feed(bridge, caller).await?;
+                Ok(Answer::Whole(sse::answer(bridge, feed, turn.notice, id)))
+            }
+            Begun::Accepted(turn) => {
+                let handle = bridge.engine.result(caller, &turn.run).await?;
+                value(handle).map(Answer::Result)
+            }
         }
     }
 }

@@ -82,6 +82,12 @@ impl Answering {
     }
 }
 
+/// An answer that is only an envelope: it, and `[DONE]`.
+pub(crate) fn only(envelope: &str) -> Response {
+    let frames = Bytes::from(format!("data: {envelope}\n\ndata: [DONE]\n\n"));
+    stream_of(stream::once(async move { frames }))
+}
+
 /// A thread's log, for as long as somebody listens.
 pub(crate) fn follow(bridge: &Bridge, feed: Feed) -> Response {
     let state = (feed, bridge.stop.clone(), true);

@@ -58,7 +58,7 @@ pub async fn stdio(
     let hearing = async {
         while let Some(line) = lines.recv().await {
             match line {
-                Ok(line) => peer.hear(&line).await,
+                Ok(line) => peer.hear(line.into()).await,
                 Err(fault) => peer.refuse(None, &fault).await,
             }
         }

@@ -7,7 +7,7 @@ use threadline_contract::{
     Fault, Millis, RunId, method,
     rpc::{self, Request},
 };
-use threadline_engine::{Accepted, Caller, Feed, TurnAnswer};
+use threadline_engine::{Accepted, Caller, Feed, Node, TurnAnswer};
 
 use crate::{Bridge, dispatch::value};
 
@@ -19,6 +19,8 @@ const LAST_EVENT_ID: &str = "lastEventId";
 pub(crate) enum Begun {
     /// Its runtime cannot take it now: a result.
     Unavailable(Arc<RawValue>),
+    /// Another server has its session.
+    Elsewhere(Node),
     /// It has a run.
     Accepted(Box<Turn>),
 }
@@ -59,6 +61,7 @@ pub(crate) async fn begin(
     let (name, params) = (request.method, request.params);
     match bridge.engine.turn(caller, &name, params).await? {
         TurnAnswer::Unavailable(resolved) => Ok(Begun::Unavailable(value(resolved)?)),
+        TurnAnswer::Elsewhere(node) => Ok(Begun::Elsewhere(node)),
         TurnAnswer::Accepted(accepted) => Ok(Begun::Accepted(Box::new(Turn {
             notice: notice(&accepted, &name, path),
             run: accepted.run,

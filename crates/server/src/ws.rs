@@ -188,7 +188,7 @@ async fn read(
             Some(Ok(Message::Text(text))) => {
                 seen.complete();
                 metrics.message();
-                peer.hear(text.as_bytes()).await;
+                peer.hear(text.into()).await;
             }
             Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
                 seen.control(payload.len());

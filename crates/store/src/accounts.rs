@@ -92,6 +92,40 @@ impl Store {
         .await
     }
 
+    /// Adds a token, unless one with its digest is there: then that one is what it gives, also when it was
+    /// revoked. Of two who add the same token at once, both get the same record.
+    pub async fn admit_token(&self, token: NewToken) -> Result<TokenRecord> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                on!(tx, |c| sqlx::query(sql::ADMIT_TOKEN)
+                    .bind(token.id.as_str())
+                    .bind(token.account.as_str())
+                    .bind(token.hash.as_slice())
+                    .bind(token.label.as_str())
+                    .bind(token.at.0)
+                    .execute(c)
+                    .await
+                    .map(drop))?;
+                let row: TokenRow = on!(tx, |c| sqlx::query_as(sql::TOKEN_OF_HASH)
+                    .bind(token.hash.as_slice())
+                    .fetch_one(c)
+                    .await)?;
+                row.try_into()
+            })
+        })
+        .await
+    }
+
+    /// A token of an account by its id, unless it was revoked.
+    pub async fn token(&self, account: &AccountId, id: &TokenId) -> Result<Option<TokenRecord>> {
+        let row: Option<TokenRow> = read!(self, |db| sqlx::query_as(sql::TOKEN_BY_ID)
+            .bind(account.as_str())
+            .bind(id.as_str())
+            .fetch_optional(db)
+            .await)?;
+        row.map(TryInto::try_into).transpose()
+    }
+
     /// The token with this digest, unless it was revoked.
     pub async fn token_by_hash(&self, hash: &[u8; 32]) -> Result<Option<TokenRecord>> {
         let row: Option<TokenRow> = read!(self, |db| sqlx::query_as(sql::TOKEN_BY_HASH)

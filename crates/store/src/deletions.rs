@@ -1,8 +1,8 @@
 //! Deleting a thread: its runs, questions, files' records, requests, sessions and its whole log.
 //!
 //! The wish is recorded first and forgotten last. From the first moment on the thread takes nothing
-//! new; a deletion that a crash cut short is found at the next start of the node that was asked,
-//! because that node has the files.
+//! new. Each node that has something of the thread removes its part, the last one the records: a
+//! deletion that a crash cut short is found at the next start.
 
 use threadline_contract::{AccountId, AppThreadKey, Millis};
 
@@ -46,8 +46,8 @@ impl Store {
         .await
     }
 
-    /// What a node, or anybody, was asked to delete and has not finished.
-    pub async fn deletions(&self, node: Option<&str>) -> Result<Vec<Deletion>> {
+    /// What was asked to be deleted and is not finished, in the order in which it was asked.
+    pub async fn deletions(&self) -> Result<Vec<Deletion>> {
         let rows: Vec<(String, String, String)> = read!(self, |db| sqlx::query_as(sql::DELETIONS)
             .fetch_all(db)
             .await)?;
@@ -58,17 +58,15 @@ impl Store {
                 node,
             })
         };
-        rows.into_iter()
-            .filter(|(.., asked)| node.is_none_or(|node| node == asked))
-            .map(deletion)
-            .collect()
+        rows.into_iter().map(deletion).collect()
     }
 
     /// Removes everything of a thread, and the wish with it. Its runs must be closed; `Conflict` when
-    /// one is not. Those who follow its log hear that it has ended. Can be repeated.
+    /// one is not. Those who follow its log hear that it has ended. Can be repeated: once the wish is
+    /// gone, a thread of the same name is another one and stays.
     pub async fn delete_thread(&self, deletion: &Deletion) -> Result<()> {
         let stream = StreamId::thread(&deletion.account, &deletion.thread);
-        while self.delete_events(&stream).await? > 0 {}
+        while self.delete_events(deletion, &stream).await? > 0 {}
         let (deletion, log) = (deletion.clone(), stream.clone());
         self.write(move |tx| Box::pin(delete(tx, deletion, log)))
             .await?;
@@ -76,10 +74,13 @@ impl Store {
         Ok(())
     }
 
-    async fn delete_events(&self, stream: &StreamId) -> Result<u64> {
-        let stream = stream.clone();
+    async fn delete_events(&self, deletion: &Deletion, stream: &StreamId) -> Result<u64> {
+        let (deletion, stream) = (deletion.clone(), stream.clone());
         self.write(move |tx| {
             Box::pin(async move {
+                if !tx.is_going(&deletion.account, &deletion.thread).await? {
+                    return Ok(0);
+                }
                 on!(tx, |c| sqlx::query(sql::DELETE_EVENTS)
                     .bind(stream.as_str())
                     .bind(EVENTS)
@@ -95,19 +96,26 @@ impl Store {
 impl Tx {
     /// Refuses a thread that is being deleted.
     pub(crate) async fn stays(&mut self, account: &AccountId, thread: &AppThreadKey) -> Result<()> {
+        match self.is_going(account, thread).await? {
+            false => Ok(()),
+            true => Err(StoreError::Conflict("the thread is being deleted")),
+        }
+    }
+
+    async fn is_going(&mut self, account: &AccountId, thread: &AppThreadKey) -> Result<bool> {
         let going: Option<i32> = on!(self, |c| sqlx::query_scalar(sql::DELETION)
             .bind(account.as_str())
             .bind(thread.as_str())
             .fetch_optional(c)
             .await)?;
-        match going {
-            None => Ok(()),
-            Some(_) => Err(StoreError::Conflict("the thread is being deleted")),
-        }
+        Ok(going.is_some())
     }
 }
 
 async fn delete(tx: &mut Tx, deletion: Deletion, log: StreamId) -> Result<()> {
+    if !tx.is_going(&deletion.account, &deletion.thread).await? {
+        return Ok(());
+    }
     let (account, thread) = (deletion.account.as_str(), deletion.thread.as_str());
     let open: Option<i32> = on!(tx, |c| sqlx::query_scalar(sql::OPEN_RUN_OF_THREAD)
         .bind(account)

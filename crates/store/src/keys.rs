@@ -2,7 +2,7 @@
 
 use threadline_contract::Millis;
 
-use crate::{Result, Store, StoreError, json, open::read, sql, tx::on};
+use crate::{Dialect, Result, Store, StoreError, json, open::read, sql, tx::on};
 
 /// A signing key.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,19 +30,66 @@ impl std::fmt::Debug for SigningKey {
 
 type KeyRow = (String, Vec<u8>, i64, Option<i64>);
 
+fn key((kid, secret, created_at, retired_at): KeyRow) -> SigningKey {
+    SigningKey {
+        kid,
+        secret,
+        created_at: Millis(created_at),
+        retired_at: json::millis(retired_at),
+    }
+}
+
 impl Store {
     /// Every signing key, newest first.
     pub async fn signing_keys(&self) -> Result<Vec<SigningKey>> {
         let rows: Vec<KeyRow> = read!(self, |db| sqlx::query_as(sql::SIGNING_KEYS)
             .fetch_all(db)
             .await)?;
-        let key = |(kid, secret, created_at, retired_at): KeyRow| SigningKey {
-            kid,
-            secret,
-            created_at: Millis(created_at),
-            retired_at: json::millis(retired_at),
-        };
         Ok(rows.into_iter().map(key).collect())
+    }
+
+    /// Every signing key, newest first, one of which signs: those that were made before `oldest` stop
+    /// signing, and if none is left that signs, `fresh` is added. Of many who ask at once, one adds its key.
+    pub async fn signing_keys_with(
+        &self,
+        fresh: SigningKey,
+        oldest: Millis,
+    ) -> Result<Vec<SigningKey>> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                if tx.dialect() == Dialect::Postgres {
+                    on!(tx, |c| sqlx::query(sql::LOCK_KEYS)
+                        .execute(c)
+                        .await
+                        .map(drop))?;
+                }
+                let rows: Vec<KeyRow> =
+                    on!(tx, |c| sqlx::query_as(sql::SIGNING_KEYS).fetch_all(c).await)?;
+                let mut keys: Vec<SigningKey> = rows.into_iter().map(key).collect();
+                let signing = keys.iter_mut().filter(|key| key.retired_at.is_none());
+                for key in signing.filter(|key| key.created_at < oldest) {
+                    on!(tx, |c| sqlx::query(sql::RETIRE_SIGNING_KEY)
+                        .bind(key.kid.as_str())
+                        .bind(fresh.created_at.0)
+                        .execute(c)
+                        .await
+                        .map(drop))?;
+                    key.retired_at = Some(fresh.created_at);
+                }
+                if keys.iter().all(|key| key.retired_at.is_some()) {
+                    on!(tx, |c| sqlx::query(sql::ADD_SIGNING_KEY)
+                        .bind(fresh.kid.as_str())
+                        .bind(fresh.secret.as_slice())
+                        .bind(fresh.created_at.0)
+                        .execute(c)
+                        .await
+                        .map(drop))?;
+                    keys.insert(0, fresh);
+                }
+                Ok(keys)
+            })
+        })
+        .await
     }
 
     /// Adds a signing key. `Duplicate` when its name is in use.

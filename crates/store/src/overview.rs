@@ -116,10 +116,16 @@ pub struct LastEvent {
 }
 
 #[derive(sqlx::FromRow)]
-struct NumberedSession {
+pub(crate) struct NumberedSession {
     num: i64,
     #[sqlx(flatten)]
     session: SessionRow,
+}
+
+impl NumberedSession {
+    pub(crate) fn read(self) -> Result<(i64, Session)> {
+        Ok((self.num, self.session.try_into()?))
+    }
 }
 
 impl Store {
@@ -226,7 +232,6 @@ impl Store {
                 .bind(i64::from(limit))
                 .fetch_all(db)
                 .await)?;
-        let session = |row: NumberedSession| Ok((row.num, row.session.try_into()?));
-        rows.into_iter().map(session).collect()
+        rows.into_iter().map(NumberedSession::read).collect()
     }
 }

@@ -40,6 +40,8 @@ pub struct Session {
     pub working_directory: Option<String>,
     /// Whether it takes turns.
     pub state: SessionState,
+    /// The node whose data folder holds it. None where any can go on with it, or none was noted yet.
+    pub node: Option<String>,
     /// When it was made.
     pub created_at: Millis,
     /// When it was last bound or changed.
@@ -61,6 +63,8 @@ pub struct NewSession {
     pub expected_dirs: Vec<String>,
     /// The user's own folder. `None` on an existing session means that this turn did not say.
     pub working_directory: Option<String>,
+    /// The node that holds it from now on; an existing session stays where it is.
+    pub node: Option<String>,
     /// Now.
     pub at: Millis,
 }
@@ -92,6 +96,7 @@ pub(crate) struct SessionRow {
     expected_dirs: String,
     working_directory: Option<String>,
     state: String,
+    node: Option<String>,
     created_at: i64,
     updated_at: i64,
 }
@@ -111,6 +116,7 @@ impl TryFrom<SessionRow> for Session {
                 "closed" => SessionState::Closed,
                 other => return Err(StoreError::corrupt("sessions.state", other)),
             },
+            node: row.node,
             created_at: Millis(row.created_at),
             updated_at: Millis(row.updated_at),
         })
@@ -137,6 +143,7 @@ impl Store {
                     .bind(dirs.as_str())
                     .bind(new.working_directory.as_deref())
                     .bind(new.at.0)
+                    .bind(new.node.as_deref())
                     .fetch_optional(c)
                     .await)?;
                 if let Some(made) = made {

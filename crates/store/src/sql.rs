@@ -51,7 +51,7 @@ macro_rules! statements {
 
 macro_rules! session_columns {
     () => {
-        "account, thread, runtime, session_key, expected_dirs, working_directory, state, created_at, updated_at"
+        "account, thread, runtime, session_key, expected_dirs, working_directory, state, created_at, updated_at, node"
     };
 }
 macro_rules! run_columns {
@@ -82,18 +82,30 @@ statements! {
 common {
     ENSURE_ACCOUNT = "insert into accounts (id, created_at) values ($1, $2) on conflict (id) do nothing";
     ADD_TOKEN = "insert into tokens (id, account, hash, label, created_at) values ($1, $2, $3, $4, $5)";
+    ADMIT_TOKEN = "insert into tokens (id, account, hash, label, created_at) values ($1, $2, $3, $4, $5) on conflict (hash) do nothing";
+    TOKEN_OF_HASH = "select id, account, label, created_at, revoked_at from tokens where hash = $1";
+    TOKEN_BY_ID = "select id, account, label, created_at, revoked_at from tokens where id = $2 and account = $1 and revoked_at is null";
     TOKEN_BY_HASH = "select id, account, label, created_at, revoked_at from tokens where hash = $1 and revoked_at is null";
     TOKENS = "select id, account, label, created_at, revoked_at from tokens where account = $1 order by created_at, id";
     REVOKE_TOKEN = "update tokens set revoked_at = coalesce(revoked_at, $3) where id = $2 and account = $1";
 
     BIND_SESSION = concat!("insert into sessions (", session_columns!(),
-        ") values ($1, $2, $3, $4, $5, $6, 'open', $7, $7) on conflict do nothing returning ", session_columns!());
+        ") values ($1, $2, $3, $4, $5, $6, 'open', $7, $7, $8) on conflict do nothing returning ", session_columns!());
     SESSION = concat!("select ", session_columns!(), " from sessions where account = $1 and thread = $2 and runtime = $3");
     SESSION_BY_KEY = concat!("select ", session_columns!(), " from sessions where session_key = $2 and account = $1");
     SESSIONS_OF_THREAD = concat!("select ", session_columns!(), " from sessions where account = $1 and thread = $2 order by num desc");
     REBIND_SESSION = concat!("update sessions set expected_dirs = $2, updated_at = $3 where session_key = $1 returning ", session_columns!());
     SET_SESSION_STATE = concat!("update sessions set state = $4, updated_at = $5 where account = $1 and thread = $2 and runtime = $3 returning ",
         session_columns!());
+
+    NOTE_NODE = "insert into nodes (node, url, seen_at) values ($1, $2, $3) \
+        on conflict (node) do update set url = excluded.url, seen_at = excluded.seen_at";
+    NODE = "select node, url, seen_at from nodes where node = $1";
+    SESSIONS_WITHOUT_NODE = concat!("select num, ", session_columns!(),
+        " from sessions where runtime = $1 and node is null and num > $2 order by num limit $3");
+    MOVE_SESSION = "update sessions set node = $3 where session_key = $1 and node is not distinct from $2";
+    LEAVE_SESSIONS = "delete from sessions where account = $1 and thread = $2 and node = $3";
+    LEAVE_RUNS = "update runs set lease_owner = null where account = $1 and thread = $2 and lease_owner = $3 and phase = 'closed'";
 
     ADD_REQUEST = "insert into requests (account, thread, request_id, digest, run) values ($1, $2, $3, $4, $5) on conflict do nothing returning run";
     REQUEST = "select digest, run from requests where account = $1 and thread = $2 and request_id = $3";
@@ -130,7 +142,8 @@ common {
     REOPEN_FILES = "update runs set phase = 'collecting', closed_at = null, artifact_state = 'pending', \
         lease_owner = $2, lease_epoch = lease_epoch + 1, lease_until = $3 \
         where id = $1 and phase = 'closed' and artifact_state = 'failed' returning lease_epoch";
-    RELEASE_LEASE = "update runs set lease_owner = null, lease_until = 0 where id = $1 and lease_epoch = $2";
+    // Who drove it last stays known: notes about it may lie there.
+    RELEASE_LEASE = "update runs set lease_until = 0 where id = $1 and lease_epoch = $2";
     CLAIMABLE_RUNS = concat!("select ", run_columns!(), " from runs where phase <> 'closed' and lease_until <= $1 order by lease_until, num limit $2");
 
     EVENTS_AFTER = concat!("select ", event_columns!(), " from events where stream = $1 and seq > $2 order by seq limit $3");
@@ -212,9 +225,9 @@ both {
     // $2 is a JSON list of [run, epoch].
     RENEW_LEASES = {
         sqlite: "update runs set lease_until = $3 from (select value ->> 0 as run, value ->> 1 as epoch from json_each($2)) l \
-            where runs.id = l.run and runs.lease_epoch = l.epoch and runs.lease_owner = $1 returning runs.id",
+            where runs.id = l.run and runs.lease_epoch = l.epoch and runs.lease_owner = $1 and runs.lease_until > 0 returning runs.id",
         postgres: "update runs set lease_until = $3 from (select value ->> 0 as run, (value ->> 1)::bigint as epoch from json_array_elements($2::json)) l \
-            where runs.id = l.run and runs.lease_epoch = l.epoch and runs.lease_owner = $1 returning runs.id"
+            where runs.id = l.run and runs.lease_epoch = l.epoch and runs.lease_owner = $1 and runs.lease_until > 0 returning runs.id"
     };
 }
 sqlite {
@@ -225,6 +238,8 @@ postgres {
     NEXT_NUMBERS = "insert into streams (stream, last_seq) values ($1, $2) \
         on conflict (stream) do update set last_seq = streams.last_seq + excluded.last_seq returning last_seq";
     DELETE_STREAM = "delete from streams where stream = $1";
+    // Whoever changes the ring of keys does it alone. Held until the transaction ends.
+    LOCK_KEYS = "select pg_advisory_xact_lock(hashtext('threadline_signing_keys'))";
     NOTIFY = "select pg_notify('threadline_events', $1)";
 }
 }

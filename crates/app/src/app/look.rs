@@ -187,7 +187,11 @@ impl App {
                 runtime: RuntimeId::of_provider(&p.provider_id),
                 label: p.label.clone(),
                 available: state.is_some_and(|s| s.available),
-                status: state.map(|s| s.status.clone()).unwrap_or_default(),
+                // Other bridges say it all in one.
+                status: state.map_or(String::new(), |s| match s.about.is_empty() {
+                    true => s.status.clone(),
+                    false => s.about.clone(),
+                }),
                 max_active: p.max_active,
                 max_queued: p.max_queued,
             }

@@ -42,7 +42,7 @@ const fn secret(name: &'static str, env: &'static [&'static str], about: &'stati
 pub(crate) const PREFIX: &str = "THREADLINE_";
 
 /// Every setting, in the order of the documentation.
-pub(crate) const KEYS: [Key; 41] = [
+pub(crate) const KEYS: [Key; 43] = [
     key("data", &["THREADLINE_DATA"], "the data folder"),
     key(
         "workspaces",
@@ -73,6 +73,11 @@ pub(crate) const KEYS: [Key; 41] = [
         "server.public_url",
         &["THREADLINE_PUBLIC_URL"],
         "how people reach the server, when not by that address",
+    ),
+    own(
+        "server.advertise",
+        &["THREADLINE_ADVERTISE"],
+        "how other servers on the same database reach this one, such as http://10.0.0.2:8787",
     ),
     own(
         "server.allowed_origins",
@@ -133,6 +138,11 @@ pub(crate) const KEYS: [Key; 41] = [
         "lanes.builtin.max_queued",
         &["THREADLINE_BUILTIN_MAX_QUEUED"],
         "turns that may wait",
+    ),
+    key(
+        "lanes.queue_minutes",
+        &["THREADLINE_QUEUE_MINUTES"],
+        "how long a turn may wait for a place before it fails with QUEUE_TIMEOUT; 0 is for ever",
     ),
     own(
         "openclaw.url",

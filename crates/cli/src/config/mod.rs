@@ -95,6 +95,8 @@ pub(crate) struct Server {
     pub(crate) allow_remote: bool,
     /// How people reach it.
     pub(crate) public_url: Option<String>,
+    /// How other servers on the same database reach it.
+    pub(crate) advertise: Option<String>,
     /// Origins whose pages may call with a bearer token.
     pub(crate) allowed_origins: Vec<String>,
     /// The operator's own token.

@@ -271,6 +271,7 @@ impl Read {
                 bool::to_string,
             ),
             public_url: self.maybe("server.public_url", public_url),
+            advertise: self.maybe("server.advertise", public_url),
             allowed_origins: self.or(
                 "server.allowed_origins",
                 origins.to_vec(),
@@ -316,11 +317,13 @@ impl Read {
             PermissionPolicy::to_string,
         );
         let wait = self.whole("permissions.wait_minutes", 0, 0..=365 * day);
+        let queue = self.whole("lanes.queue_minutes", 0, 0..=365 * day);
         let silence = self.whole("openclaw.silence_minutes", 10, 1..=day);
         let mut minutes = |key, default| self.whole(key, default, 1..=30 * day);
         Rules {
             policy,
             question_wait: (wait > 0).then(|| Duration::from_secs(u64::from(wait) * 60)),
+            queue_wait: (queue > 0).then(|| Duration::from_secs(u64::from(queue) * 60)),
             budgets: Budgets {
                 short: minutes("budgets.short_minutes", default.budgets.short),
                 long: minutes("budgets.long_minutes", default.budgets.long),

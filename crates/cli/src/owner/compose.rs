@@ -10,9 +10,9 @@ use std::{
 
 use axum::middleware::from_fn_with_state;
 use threadline_app::{App, Config as AppConfig, Endpoint};
-use threadline_contract::{AccountId, Code, Fault, Millis, TokenId};
+use threadline_contract::{AccountId, Code, Fault, Millis};
 use threadline_engine::{Engine, EngineConfig};
-use threadline_files::{Access, Lock, LockError, Reason, atomic};
+use threadline_files::{Lock, LockError};
 use threadline_runtimes::{
     LaneSize, LocalWorkspace, Runtime,
     acp::Acp,
@@ -24,12 +24,13 @@ use threadline_store::{Store, StoreConfig};
 use threadline_web::{Mint, Serving, Web};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
 use super::{
     Mode, Places, State, VERSION,
     agents::agents,
     listen, log,
+    node::{self, Name},
     state::settings,
     stop::{Signals, unneeded},
     storage, token,
@@ -201,13 +202,14 @@ impl Parts {
                     ..fault
                 }
             })?;
-        let node = node(places)?;
+        let node = node::read_or_make(places)?;
+        let name = &node.name;
         store
             .ensure_account(&AccountId::local(), Millis::now())
             .await?;
-        token::admit(&store, &token, &format!("token file of {node}")).await?;
+        token::admit(&store, &token, &format!("token file of {name}")).await?;
         if let Some(own) = &config.server.token {
-            token::admit(&store, own.expose(), &format!("THREADLINE_TOKEN of {node}")).await?;
+            token::admit(&store, own.expose(), &format!("THREADLINE_TOKEN of {name}")).await?;
         }
         let builtin = Arc::new(Builtin::new(builtin(config, places)?)?);
         let openclaw = openclaw(config, places)?.map(Arc::new);
@@ -239,6 +241,7 @@ impl Parts {
             listen: address.to_string(),
             port: address.port(),
             public_url: config.server.public_url.clone(),
+            advertise: config.server.advertise.clone(),
             allowed_origins: config.server.allowed_origins.clone(),
             open_paths: open_paths.map(|&path| path.to_owned()).collect(),
             rate_per_second: config.server.rate_per_second,
@@ -383,9 +386,11 @@ fn app_config(config: &Config, places: &Places, bridge: Endpoint) -> AppConfig {
     }
 }
 
-fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig {
+fn engine_config(config: &Config, places: &Places, node: Name) -> EngineConfig {
     EngineConfig {
-        node,
+        node: node.name,
+        renamed: node.renamed,
+        advertise: config.server.advertise.clone(),
         data: places.data().to_owned(),
         protected: config.protected.clone(),
         attachments: places.attachments(),
@@ -400,35 +405,6 @@ fn engine_config(config: &Config, places: &Places, node: String) -> EngineConfig
         cache_bytes: config.cache_bytes,
         rules: config.rules.clone(),
     }
-}
-
-/// This owner among those that share a database: a name that its data folder keeps, so that after a
-/// restart it knows its own leases, and that no other machine can have by accident.
-fn node(places: &Places) -> Result<String, Fault> {
-    let path = places.node();
-    let fresh = TokenId::fresh().to_string();
-    let text = format!("{fresh}\n");
-    match atomic::create(&path, text.as_bytes(), Access::Private) {
-        Ok(_) => return Ok(fresh),
-        Err(e) if e.reason() == Reason::AlreadyExists => {}
-        Err(e) => return Err(storage(e)),
-    }
-    let why = match atomic::read_limited(&path, 256) {
-        Ok(kept) => match std::str::from_utf8(&kept).map(str::trim_end) {
-            Ok(kept) if is_node(kept) => return Ok(kept.to_owned()),
-            _ => "it is damaged".to_owned(),
-        },
-        Err(e) => e.to_string(),
-    };
-    warn!(path = %path.display(), "The name of this node cannot be read ({why}); it gets a new one");
-    atomic::write(&path, text.as_bytes(), Access::Private).map_err(storage)?;
-    Ok(fresh)
-}
-
-/// A name as it is made here.
-fn is_node(text: &str) -> bool {
-    let id = text.strip_prefix("tok-").unwrap_or_default();
-    id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 #[cfg(test)]

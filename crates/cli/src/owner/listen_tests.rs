@@ -10,6 +10,7 @@ fn server(listen: &str, allow_remote: bool, token: bool, chosen: bool) -> Server
         listen_chosen: chosen,
         allow_remote,
         public_url: None,
+        advertise: None,
         allowed_origins: vec![],
         token: token.then(|| Secret::new("0123456789abcdef")),
         rate_per_second: 0,

@@ -4,6 +4,7 @@ mod agents;
 mod compose;
 mod listen;
 mod log;
+mod node;
 mod places;
 mod process;
 mod state;

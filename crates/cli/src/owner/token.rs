@@ -6,16 +6,17 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 use threadline_contract::{AccountId, Code, Fault, Millis, TokenId};
 use threadline_files::{Access, Reason, atomic};
-use threadline_store::{NewToken, Store, StoreError};
+use threadline_store::{NewToken, Store};
 
 use super::{Places, storage};
 
-/// A token has 43 characters; a file with much more is not one.
+/// A token has 44 characters; a file with much more is not one.
 const LARGEST: u64 = 1024;
 
-/// A new token: 256 random bits.
+/// A new token: 256 random bits, and in front of them a letter, because what begins with `-` is an option
+/// to most programs that take it on their command line.
 pub(crate) fn fresh() -> String {
-    URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
+    format!("t{}", URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()))
 }
 
 /// Reads the token file, if there is one.
@@ -87,12 +88,15 @@ fn keep_private(places: &Places) -> Result<(), Fault> {
 pub(crate) async fn admit(store: &Store, token: &str, label: &str) -> Result<(), Fault> {
     let account = AccountId::local();
     let hash: [u8; 32] = Sha256::digest(token).into();
-    let mine = match store.token_by_hash(&hash).await? {
-        Some(record) => record.id,
-        None => add(store, &account, hash, label).await?,
-    };
+    let mine = store.admit_token(new_token(&account, hash, label)).await?;
+    if mine.revoked_at.is_some() {
+        return Err(Fault::new(
+            Code::ConfigInvalid,
+            "The token was in use before and has been replaced since, so it opens nothing any more. Choose a new one.",
+        ));
+    }
     for old in store.tokens(&account).await? {
-        if old.label == label && old.id != mine && old.revoked_at.is_none() {
+        if old.label == label && old.id != mine.id && old.revoked_at.is_none() {
             store.revoke_token(&account, &old.id, Millis::now()).await?;
         }
     }
@@ -103,30 +107,22 @@ pub(crate) async fn admit(store: &Store, token: &str, label: &str) -> Result<(),
 pub(crate) async fn mint(store: &Store, label: &str) -> Result<String, Fault> {
     let token = fresh();
     let hash: [u8; 32] = Sha256::digest(&token).into();
-    add(store, &AccountId::local(), hash, label).await?;
+    store
+        .add_token(new_token(&AccountId::local(), hash, label))
+        .await?;
     Ok(token)
 }
 
-async fn add(
-    store: &Store,
-    account: &AccountId,
-    hash: [u8; 32],
-    label: &str,
-) -> Result<TokenId, Fault> {
-    let id = TokenId::fresh();
-    let new = NewToken {
-        id: id.clone(),
+fn new_token(account: &AccountId, hash: [u8; 32], label: &str) -> NewToken {
+    NewToken {
+        id: TokenId::fresh(),
         account: account.clone(),
         hash,
         label: label.to_owned(),
         at: Millis::now(),
-    };
-    match store.add_token(new).await {
-        Ok(()) => Ok(id),
-        Err(StoreError::Duplicate) => Err(Fault::new(
-            Code::ConfigInvalid,
-            "The token was in use before and has been replaced since, so it opens nothing any more. Choose a new one.",
-        )),
-        Err(e) => Err(e.into()),
     }
 }
+
+#[cfg(test)]
+#[path = "token_tests.rs"]
+mod tests;

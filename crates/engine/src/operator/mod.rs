@@ -18,6 +18,7 @@ use threadline_store::{Phase, RunOverview, Session, SessionState, StoreError};
 use self::standing::{Around, Seen, short};
 use crate::{
     Caller, Engine,
+    capabilities::Stand,
     run::lane::{self, Entry, Place},
 };
 
@@ -35,11 +36,18 @@ impl Engine {
     pub async fn operator_status(&self, caller: &Caller) -> Result<OperatorStatus, Fault> {
         let account = &caller.account;
         let mut runtimes = vec![];
-        for (runtime, state) in self.stand().await? {
+        for Stand {
+            runtime,
+            state,
+            place,
+        } in self.stand().await?
+        {
+            // Where the machine's own things lie is for who runs it.
+            let place = place.filter(|_| *account == AccountId::local());
             let last_error = self.0.store.last_failure(account, &runtime).await?;
             let since = self.lane(&runtime).and_then(|lane| lane.stands_since());
             runtimes.push(RuntimeLine {
-                standing: standing::of_runtime(&state, since),
+                standing: standing::of_runtime(&state, place.as_deref(), since),
                 last_error: last_error.map(last_error_of),
                 runtime,
                 state,
@@ -108,7 +116,7 @@ impl Engine {
         if runs.iter().all(|run| run.phase == Phase::Closed) {
             return Ok(looked);
         }
-        for (runtime, state) in self.stand().await? {
+        for Stand { runtime, state, .. } in self.stand().await? {
             looked
                 .lanes
                 .insert(runtime.clone(), self.lane_entries(&runtime).await?);

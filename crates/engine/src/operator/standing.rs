@@ -115,7 +115,7 @@ fn open(run: &RunOverview, seen: &Seen<'_>) -> Standing {
                 "It goes on as soon as somebody answers. The time until then counts against no limit.".into(),
             ),
             (None, None) if !runtime.available => told(
-                format!("It goes on as far as anybody knows, but {name} cannot be asked: {}", short(&runtime.status)),
+                format!("It goes on as far as anybody knows, but {name} cannot be asked: {}", short(&runtime.about)),
                 began,
                 format!("{name} is asked again until it answers; only {name} can end the run."),
             ),
@@ -271,7 +271,12 @@ pub(super) fn of_session(session: &Session, last: Option<&RunOverview>) -> Stand
     }
 }
 
-pub(super) fn of_runtime(state: &ProviderState, since: Option<Millis>) -> Standing {
+pub(super) fn of_runtime(
+    state: &ProviderState,
+    place: Option<&str>,
+    since: Option<Millis>,
+) -> Standing {
+    let place = place.map_or(String::new(), |place| format!(" ({place})"));
     let (max, queued) = (state.provider.max_active, state.provider.max_queued);
     let next = match (state.available, state.active >= max) {
         (false, _) => "Turns for it are turned away until it can be reached. It is looked at again whenever somebody asks.".into(),
@@ -281,8 +286,11 @@ pub(super) fn of_runtime(state: &ProviderState, since: Option<Millis>) -> Standi
     };
     Standing {
         why: match state.available {
-            true => format!("It can take work: {}.", state.status.trim_end_matches('.')),
-            false => state.status.clone(),
+            true => format!(
+                "It can take work: {}{place}.",
+                state.about.trim_end_matches('.')
+            ),
+            false => format!("{}{place}", state.about),
         },
         since: since.unwrap_or(state.probed_at),
         evidence: "It was looked at just now; since when it stands so is as this process saw it."

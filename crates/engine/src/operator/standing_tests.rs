@@ -41,7 +41,8 @@ fn codex() -> ProviderState {
             max_queued: 3,
         },
         available: true,
-        status: "version 2.6.0".into(),
+        status: "ready".into(),
+        about: "version 2.6.0".into(),
         unavailable_code: None,
         active: 1,
         queued: 0,
@@ -104,7 +105,8 @@ fn a_run_that_works_ends_by_its_runtimes_word_alone() {
     );
     let away = ProviderState {
         available: false,
-        status: "`codex-acp` is not installed.".into(),
+        status: "not_installed".into(),
+        about: "`codex-acp` is not installed.".into(),
         ..codex
     };
     assert_eq!(
@@ -256,7 +258,7 @@ fn a_runtime_says_how_much_it_takes() {
         available: false,
         ..codex()
     };
-    let next = |state: &ProviderState| of_runtime(state, Some(Millis(5))).next;
+    let next = |state: &ProviderState| of_runtime(state, None, Some(Millis(5))).next;
     assert_eq!(
         [next(&codex()), next(&waits), next(&full), next(&away)],
         [
@@ -266,12 +268,12 @@ fn a_runtime_says_how_much_it_takes() {
             "Turns for it are turned away until it can be reached. It is looked at again whenever somebody asks.",
         ]
     );
-    let known = of_runtime(&codex(), None);
+    let known = of_runtime(&codex(), None, None);
     assert_eq!(
         (known.why.as_str(), known.since),
         ("It can take work: version 2.6.0.", Millis(90))
     );
-    assert_eq!(of_runtime(&away, None).why, "version 2.6.0");
+    assert_eq!(of_runtime(&away, None, None).why, "version 2.6.0");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use threadline_contract::{Fault, Millis, RunStatus, UpdateKind, context};
+use threadline_contract::{Code, Fault, Millis, RunStatus, UpdateKind, context};
 use threadline_runtimes::{Places, Registry};
 use threadline_store::RunChange;
 use tokio::time::Instant;
@@ -18,6 +18,8 @@ use super::{
 
 /// How long a turn that cannot begin is silent about it, and how often it looks whether the reason changed.
 const SILENT: Duration = Duration::from_secs(2);
+/// How often a turn in line looks at its lane: places on other nodes become free without a ring.
+const LOOK: Duration = Duration::from_secs(2);
 
 impl Driver<'_> {
     pub(super) async fn wait_for_place(&mut self) -> Result<(), Halt> {
@@ -28,6 +30,10 @@ impl Driver<'_> {
         loop {
             if self.cancel_requested() {
                 return self.never_began().await;
+            }
+            let left = self.queue_time_left();
+            if left.is_some_and(|left| left.is_zero()) {
+                return self.waited_too_long().await;
             }
             {
                 let _deciding = lane.deciding.lock().await;
@@ -52,11 +58,27 @@ impl Driver<'_> {
             tokio::select! {
                 _ = bell.changed() => {}
                 () = self.next_control() => self.reload().await?,
-                // Places on other nodes become free without a ring.
-                () = tokio::time::sleep(Duration::from_secs(2)) => {}
+                () = tokio::time::sleep(left.map_or(LOOK, |left| left.min(LOOK))) => {}
                 () = stopping.cancelled() => return Err(Halt::Stopping),
             }
         }
+    }
+
+    /// How long the run may still wait for a place, where that is limited.
+    fn queue_time_left(&self) -> Option<Duration> {
+        let limit = self.engine.0.config.rules.queue_wait?;
+        let waited = Millis::now().since(self.run.created_at);
+        Some(limit.saturating_sub(Duration::from_millis(waited.unsigned_abs())))
+    }
+
+    async fn waited_too_long(&mut self) -> Result<(), Halt> {
+        let limit = self.engine.0.config.rules.queue_wait.unwrap_or_default();
+        let why = format!(
+            "It waited for a place for {} and never began. Send it again when fewer wait.",
+            update::span(limit)
+        );
+        self.never_ran(RunStatus::Failed, Some(Code::QueueTimeout), &why)
+            .await
     }
 
     pub(super) async fn prepare(&mut self) -> Result<(), Halt> {

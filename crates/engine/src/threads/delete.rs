@@ -1,16 +1,29 @@
 //! `session.delete`: everything that the bridge holds of a thread goes, for good.
 //!
 //! The wish is on the disk before anything is removed, and is forgotten with the last row. So a
-//! deletion that a crash cut short is finished at the next start.
+//! deletion that a crash cut short is finished at the next start. Where several servers share a
+//! database, each removes what it has of the thread, and the last of them the records.
+
+use std::sync::PoisonError;
 
 use threadline_contract::{AppThreadKey, Fault, Millis, RunId, method::SessionDeleted};
-use threadline_store::{Deletion, Dialect, Phase, Run};
+use threadline_store::{Deletion, Phase, Run, Session};
 use tracing::{info, warn};
 
 use crate::{Caller, Engine, attachments, run::patience::Patience};
 
 /// Runs that are looked at together.
 const PAGE: u32 = 200;
+
+/// How far a thread's removal has come at this server.
+enum Removal {
+    /// Nothing of it is left anywhere.
+    Done,
+    /// A run goes on.
+    Waits,
+    /// Nothing is left here; other servers have to remove their parts.
+    OthersRemain,
+}
 
 impl Engine {
     /// Removes a thread: its runs are asked to stop, and when they have stopped, their folders,
@@ -25,106 +38,155 @@ impl Engine {
             thread_id: thread.clone(),
             deleted,
         };
-        let store = &self.0.store;
-        if store
-            .sessions_of_thread(&caller.account, thread)
-            .await?
-            .is_empty()
-        {
-            return Ok(gone(true));
-        }
         let deletion = Deletion {
             account: caller.account.clone(),
             thread: thread.clone(),
             node: self.0.config.node.clone(),
         };
+        let store = &self.0.store;
+        let sessions = store.sessions_of_thread(&caller.account, thread).await?;
+        if sessions.is_empty() && !self.is_wished(&deletion).await? {
+            return Ok(gone(true));
+        }
         store.ask_deletion(&deletion, Millis::now()).await?;
-        self.close_session(caller, thread).await?;
-        let engine = self.clone();
-        let removing = self
-            .0
-            .tasks
-            .spawn(async move { engine.remove(deletion).await });
+        if !sessions.is_empty() {
+            self.close_session(caller, thread).await?;
+        }
+        self.begin_removing(deletion.clone());
         // A run may take its time to stop; the deletion goes on without a listener.
-        let removed = tokio::time::timeout(self.0.config.result_wait, removing).await;
-        Ok(gone(matches!(removed, Ok(Ok(true)))))
+        let removed = tokio::time::timeout(self.0.config.result_wait, self.removed(&deletion));
+        match removed.await {
+            Ok(removed) => Ok(gone(removed?)),
+            Err(_) => Ok(gone(false)),
+        }
     }
 
-    /// Goes on with the deletions that were under way.
+    /// Goes on with the deletions that are under way and in which this server has a part, or which wait
+    /// for nobody any more.
     pub(crate) async fn take_up_deletions(&self) -> Result<(), Fault> {
-        // Of those that share a database, the node that was asked has the files. A database of one
-        // owner is ours alone, whatever name this node had then.
-        let sole = self.0.store.dialect() == Dialect::Sqlite;
-        let node = (!sole).then_some(self.0.config.node.as_str());
-        for deletion in self.0.store.deletions(node).await? {
-            info!(thread = %deletion.thread, "Going on with the deletion of thread {}", deletion.thread);
-            let engine = self.clone();
-            self.0
-                .tasks
-                .spawn(async move { engine.remove(deletion).await });
+        for deletion in self.0.store.deletions().await? {
+            self.begin_removing(deletion);
         }
         Ok(())
     }
 
-    /// Removes a thread as soon as its runs have stopped. `false`: the server stops first.
-    async fn remove(&self, deletion: Deletion) -> bool {
+    async fn is_wished(&self, deletion: &Deletion) -> Result<bool, Fault> {
+        let wishes = self.0.store.deletions().await?;
+        let same = |w: &Deletion| w.account == deletion.account && w.thread == deletion.thread;
+        Ok(wishes.iter().any(same))
+    }
+
+    /// Waits until nothing is left of a thread. `false`: the server stops first.
+    async fn removed(&self, deletion: &Deletion) -> Result<bool, Fault> {
+        let mut patience = Patience::new(10, 1);
+        while self.is_wished(deletion).await? {
+            if patience.wait(self).await.is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Removes this server's part of a thread in the background, unless that is under way.
+    fn begin_removing(&self, deletion: Deletion) {
+        let name = (deletion.account.clone(), deletion.thread.clone());
+        let removing = || {
+            self.0
+                .removing
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if !removing().insert(name.clone()) {
+            return;
+        }
+        let engine = self.clone();
+        self.0.tasks.spawn(async move {
+            engine.remove(&deletion).await;
+            let mut removing = engine
+                .0
+                .removing
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            removing.remove(&name);
+        });
+    }
+
+    /// Removes what this server has of a thread as soon as its runs here have stopped.
+    async fn remove(&self, deletion: &Deletion) {
         let mut patience = Patience::new(20, 1);
         loop {
-            match self.try_remove(&deletion).await {
-                Ok(true) => return true,
-                Ok(false) => {}
+            match self.try_remove(deletion).await {
+                Ok(Removal::Done | Removal::OthersRemain) => return,
+                Ok(Removal::Waits) => {}
                 Err(fault) => {
                     warn!(thread = %deletion.thread, code = %fault.code, "Thread {} cannot be deleted yet: {}", deletion.thread, fault.message);
                 }
             }
             if patience.wait(self).await.is_err() {
-                return false;
+                return;
             }
         }
     }
 
-    /// `false`: a run goes on.
-    async fn try_remove(&self, deletion: &Deletion) -> Result<bool, Fault> {
+    async fn try_remove(&self, deletion: &Deletion) -> Result<Removal, Fault> {
+        let Deletion {
+            account, thread, ..
+        } = deletion;
         let store = &self.0.store;
         let mut runs: Vec<Run> = Vec::new();
         loop {
             let last = runs.last().map(|r| &r.id);
-            let page = store
-                .runs_of_thread(&deletion.account, &deletion.thread, last, PAGE)
-                .await?;
+            let page = store.runs_of_thread(account, thread, last, PAGE).await?;
             if page.is_empty() {
                 break;
             }
             runs.extend(page);
         }
+        let sessions = store.sessions_of_thread(account, thread).await?;
+        let (sessions, theirs): (Vec<Session>, Vec<Session>) = sessions
+            .into_iter()
+            .partition(|s| self.is_mine(s.node.as_deref()));
+        let (runs, driven_elsewhere): (Vec<Run>, Vec<Run>) = runs
+            .into_iter()
+            .partition(|r| self.is_mine(r.lease_owner.as_deref()));
         // One of a runtime that is not there any more can neither stop nor be heard.
         let goes_on = |r: &Run| r.phase != Phase::Closed && self.lane(&r.runtime).is_some();
         if runs.iter().any(goes_on) {
-            return Ok(false);
+            return Ok(Removal::Waits);
         }
-        let sessions = store
-            .sessions_of_thread(&deletion.account, &deletion.thread)
-            .await?;
         for session in sessions {
             let own = runs.iter().filter(|r| r.session_key == session.session_key);
             let own: Vec<RunId> = own.map(|r| r.id.clone()).collect();
             match self.lane(&session.runtime) {
                 Some(lane) => {
                     lane.runtime.forget(&session.session_key, &own).await?;
-                    if !lane.runtime.is_local() {
+                    if !lane.runtime.keeps_sessions() {
                         self.0.downloads.clear().await;
                     }
                 }
                 None => {
-                    warn!(thread = %deletion.thread, runtime = %session.runtime, "What {} holds of thread {} stays there: it is not configured", session.runtime, deletion.thread);
+                    warn!(thread = %thread, runtime = %session.runtime, "What {} holds of thread {thread} stays there: it is not configured", session.runtime);
                 }
             }
         }
         for run in &runs {
             attachments::forget(&self.0.config.attachments, &run.id);
         }
+        if !self.is_sole() {
+            store
+                .leave_thread(account, thread, self.node_name())
+                .await?;
+        }
+        if !theirs.is_empty() || !driven_elsewhere.is_empty() {
+            return Ok(Removal::OthersRemain);
+        }
         store.delete_thread(deletion).await?;
-        info!(thread = %deletion.thread, "Deleted thread {}", deletion.thread);
-        Ok(true)
+        info!(thread = %thread, "Deleted thread {thread}");
+        Ok(Removal::Done)
+    }
+
+    /// Whether what this server is noted with, or nobody, is ours to remove.
+    fn is_mine(&self, node: Option<&str>) -> bool {
+        self.is_sole() || node.is_none_or(|node| node == self.node_name())
     }
 }

@@ -65,7 +65,9 @@ impl Engine {
                     .await?;
                 closed = true;
             }
-            self.close_at_runtime(&session).await;
+            if self.session_elsewhere(&session).await?.is_none() {
+                self.close_at_runtime(&session).await;
+            }
         }
         receipt.closed = Some(closed);
         Ok(receipt)

@@ -33,11 +33,15 @@ impl Engine {
         if let Some(scope) = &params.artifact_scope {
             ArtifactScope::check(scope.as_str(), &run.session_key, &run.id)?;
         }
-        self.collect_again(&run).await?;
+        let away = self.run_elsewhere(&run).await?.is_some();
+        if !away {
+            self.collect_again(&run).await?;
+        }
         let asked = match run.phase {
             // The runtime has not got it yet, or has said all that it will.
             Phase::Queued | Phase::Preparing | Phase::Closed => Asked::No,
             _ if run.status.is_terminal() => Asked::No,
+            _ if away => Asked::InVain(Code::NodeUnavailable, self.last_heard(&run).await?),
             Phase::Starting | Phase::Running | Phase::Collecting => self.ask(&run).await?,
         };
         // Read again: the registry may just have ended it.
@@ -128,6 +132,8 @@ impl Engine {
         // Without files there are no links that a scope would have to outlive.
         let removed = match total {
             0 => None,
+            // Only the server that has the files can keep them.
+            _ if self.run_elsewhere(run).await?.is_some() => None,
             _ => self.hold(run, expires).await,
         };
         let items = page
@@ -167,8 +173,7 @@ impl Engine {
             }
         };
         self.0.counters.unconfirmed();
-        let heard = self.0.store.last_frame(run).await?.map(|(_, at)| at);
-        let heard = heard.or(run.started_at).unwrap_or(run.created_at);
+        let heard = self.last_heard(run).await?;
         if run.runtime != RuntimeId::OpenClaw {
             let why = if why == Code::WaitFailed {
                 Code::ProviderUnavailable
@@ -190,7 +195,17 @@ impl Engine {
         Ok(Asked::InVain(why, heard))
     }
 
-    async fn find_run(&self, caller: &Caller, params: &TaskParams) -> Result<Run, Fault> {
+    /// When something was last heard of a run.
+    async fn last_heard(&self, run: &Run) -> Result<Millis, Fault> {
+        let heard = self.0.store.last_frame(run).await?.map(|(_, at)| at);
+        Ok(heard.or(run.started_at).unwrap_or(run.created_at))
+    }
+
+    pub(crate) async fn find_run(
+        &self,
+        caller: &Caller,
+        params: &TaskParams,
+    ) -> Result<Run, Fault> {
         let account = &caller.account;
         let thread = match (&params.app_thread_key, &params.openclaw_session_key) {
             (Some(thread), key) => {

@@ -14,7 +14,7 @@ use threadline_store::{
 };
 
 use crate::{
-    Caller, Engine, attachments,
+    Caller, Engine, Node, attachments,
     engine::Lane,
     run::{
         kept::Kept,
@@ -32,6 +32,8 @@ pub enum TurnAnswer {
     Accepted(Box<Accepted>),
     /// Its runtime cannot take it now: a result, not an error.
     Unavailable(Box<Resolved>),
+    /// Another server has its session. Nothing was begun.
+    Elsewhere(Node),
 }
 
 /// A turn that has a run.
@@ -66,6 +68,12 @@ impl Engine {
         let runtime = self
             .route(caller, Some(&turn.thread), &turn.routing)
             .await?;
+        let existing = self.session_of(caller, &turn.thread, &runtime).await?;
+        if let Some(session) = &existing
+            && let Some(node) = self.session_elsewhere(session).await?
+        {
+            return Ok(TurnAnswer::Elsewhere(node));
+        }
         let resolved = self.resolved(&runtime).await;
         let waits = |lane: &Lane| lane.runtime.waits_for().is_some();
         if !resolved.success && !self.lane(&runtime).is_some_and(waits) {
@@ -74,7 +82,12 @@ impl Engine {
         let files = attachments::verify(&turn.attachments)?;
         self.takes_files(&runtime, &attachments::outlines(&files))?;
         threadline_artifacts::deliverables::check(&turn.deliverables)?;
-        let session = self.session_for(caller, &turn, &runtime, continues).await?;
+        let session = self.session_for(caller, &turn, &runtime, continues, existing);
+        let session = session.await?;
+        // Another server was asked for the thread's first turn at the same moment, and was quicker.
+        if let Some(node) = self.session_elsewhere(&session).await? {
+            return Ok(TurnAnswer::Elsewhere(node));
+        }
 
         let run = RunId::fresh();
         let folder = self.0.config.attachments.clone();
@@ -174,6 +187,19 @@ impl Engine {
         Ok(self.0.config.rules.policy.clone())
     }
 
+    async fn session_of(
+        &self,
+        caller: &Caller,
+        thread: &AppThreadKey,
+        runtime: &RuntimeId,
+    ) -> Result<Option<Session>, Fault> {
+        match self.0.store.session(&caller.account, thread, runtime).await {
+            Ok(session) => Ok(Some(session)),
+            Err(StoreError::NotFound) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
+    }
+
     /// The session of a thread on a runtime: from the mapping, or made once by the runtime's
     /// creation policy. A message never makes one: that would be a silent restart.
     async fn session_for(
@@ -182,18 +208,9 @@ impl Engine {
         turn: &Turn,
         runtime: &RuntimeId,
         continues: bool,
+        existing: Option<Session>,
     ) -> Result<Session, Fault> {
         let lane = self.runtime(runtime)?;
-        let existing = match self
-            .0
-            .store
-            .session(&caller.account, &turn.thread, runtime)
-            .await
-        {
-            Ok(session) => Some(session),
-            Err(StoreError::NotFound) => None,
-            Err(other) => return Err(other.into()),
-        };
         let folder = workdir::check(turn.working_directory.as_deref(), &self.0.config)?;
         self.takes(runtime, folder.as_deref())?;
         let folder = folder.map(|p| p.display().to_string());
@@ -231,6 +248,7 @@ impl Engine {
                 session_key,
                 expected_dirs: turn.expected_dirs.clone(),
                 working_directory: folder.clone(),
+                node: (lane.runtime.keeps_sessions()).then(|| self.0.config.node.clone()),
                 at: Millis::now(),
             };
             match self.0.store.bind_session(new).await {

@@ -50,7 +50,7 @@ use self::{
 };
 use crate::{
     AgentHost, Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places,
-    Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
+    Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
     journaled::{Runs, Want},
 };
 
@@ -115,24 +115,25 @@ impl Runtime for Acp {
         true
     }
 
+    fn has_session<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<bool, Fault>> {
+        Box::pin(self.shared.config.workspace.has(session))
+    }
+
     fn probe(&self) -> Pending<'_, Availability> {
         Box::pin(async {
             let Some(program) = self.shared.program() else {
                 let command = &self.shared.config.agent.command;
                 let name = command.first().map_or("", String::as_str);
-                return Availability {
-                    available: false,
-                    status: format!("`{name}` is not installed, or not on the PATH."),
-                };
+                let name = name.rsplit('/').next().unwrap_or(name);
+                let why = format!("`{name}` is not installed, or not on the PATH.");
+                return Availability::new(Readiness::NotInstalled, why, None);
             };
-            let program = program.display();
-            Availability {
-                available: true,
-                status: match self.shared.version().await {
-                    Some(version) => format!("version {version}, {program}"),
-                    None => program.to_string(),
-                },
-            }
+            let about = match self.shared.version().await {
+                Some(version) => format!("version {version}"),
+                None => "installed".to_owned(),
+            };
+            let program = program.display().to_string();
+            Availability::new(Readiness::Ready, about, Some(program))
         })
     }
 

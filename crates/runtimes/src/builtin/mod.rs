@@ -33,8 +33,8 @@ use self::{
     past::{Entry, Past},
 };
 use crate::{
-    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry, Room,
-    RoomRules, RunRef, Runtime, TurnPlan,
+    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Readiness,
+    Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
     journaled::{Runs, Want},
 };
 
@@ -85,17 +85,19 @@ impl Runtime for Builtin {
         true
     }
 
+    fn has_session<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<bool, Fault>> {
+        Box::pin(self.shared.config.workspace.has(session))
+    }
+
     fn probe(&self) -> Pending<'_, Availability> {
-        let status = match &self.shared.model {
-            Some(model) => format!("model {} at {}", model.name(), model.host()),
-            None => DEMONSTRATION.into(),
-        };
-        Box::pin(async {
-            Availability {
-                available: true,
-                status,
+        let found = match &self.shared.model {
+            Some(model) => {
+                let about = format!("model {}", model.name());
+                Availability::new(Readiness::Ready, about, Some(model.host().to_owned()))
             }
-        })
+            None => Availability::new(Readiness::Demonstration, DEMONSTRATION, None),
+        };
+        Box::pin(async { found })
     }
 
     fn new_session_key(&self, thread: &AppThreadKey, _: Option<&str>, twin: u32) -> SessionKey {

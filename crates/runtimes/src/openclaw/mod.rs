@@ -57,8 +57,8 @@ use self::{
     used::Receipts,
 };
 use crate::{
-    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Registry, Room,
-    RoomRules, RunRef, Runtime, TurnPlan,
+    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Readiness,
+    Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
 };
 
 /// How long a first look at the gateway may take.
@@ -216,6 +216,11 @@ impl Runtime for OpenClaw {
         true
     }
 
+    fn keeps_sessions(&self) -> bool {
+        // The gateway has them, and their files.
+        false
+    }
+
     fn connections_lost(&self) -> u64 {
         self.gateway.lost()
     }
@@ -234,35 +239,36 @@ impl Runtime for OpenClaw {
             if matches!(self.gateway.link(), Link::New) {
                 let _ = self.gateway.wait_up(FIRST_LOOK, FIRST_LOOK).await;
             }
-            let url = self.gateway.url();
-            let (available, status) = match self.gateway.link() {
-                Link::Up(conn) if conn.hello().has(PREPARE) && conn.is_draining() => {
-                    (true, format!("OpenClaw at {url} is stopping; turns wait"))
-                }
+            let (readiness, about) = match self.gateway.link() {
+                Link::Up(conn) if conn.hello().has(PREPARE) && conn.is_draining() => (
+                    Readiness::Restarting,
+                    "OpenClaw is stopping; turns wait".to_owned(),
+                ),
                 Link::Up(conn) if self.files.has_plugin(&conn).await => {
                     let version = &conn.hello().server.version;
-                    (true, format!("OpenClaw {version} at {url}"))
+                    (Readiness::Ready, format!("OpenClaw {version}"))
                 }
-                Link::Up(_) => (false, files::NO_PLUGIN.to_owned()),
-                Link::Refused { instruction, .. } => (false, instruction),
+                Link::Up(_) => (Readiness::Incomplete, files::NO_PLUGIN.to_owned()),
+                Link::Refused { instruction, .. } => (Readiness::Refused, instruction),
                 // Turns wait for it, so it takes them.
                 Link::Down {
                     restarting: true, ..
-                } => (true, format!("OpenClaw at {url} is restarting; turns wait")),
-                Link::Down { why, .. } => (false, format!("{why} ({url})")),
-                Link::New => (false, format!("The gateway at {url} does not answer.")),
+                } => (
+                    Readiness::Restarting,
+                    "OpenClaw is restarting; turns wait".to_owned(),
+                ),
+                Link::Down { why, .. } => (Readiness::Unreachable, why),
+                Link::New => (
+                    Readiness::Unreachable,
+                    "The OpenClaw gateway does not answer.".to_owned(),
+                ),
             };
-            Availability { available, status }
+            Availability::new(readiness, about, Some(self.gateway.url().to_owned()))
         })
     }
 
     fn waits_for(&self) -> Option<String> {
-        let away = |why: &str| {
-            format!(
-                "{why} The turn waits for it, for two minutes at most ({}).",
-                self.gateway.url()
-            )
-        };
+        let away = |why: &str| format!("{why} The turn waits for it, for two minutes at most.");
         match self.gateway.link() {
             Link::Up(conn) if conn.is_draining() => {
                 Some("The OpenClaw gateway is stopping. The turn begins when it is back.".into())

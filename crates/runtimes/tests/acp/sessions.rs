@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use threadline_contract::Code;
-use threadline_runtimes::{EndStatus, Runtime as _};
+use threadline_runtimes::{Availability, EndStatus, Readiness, Runtime as _};
 
 use crate::world::*;
 
@@ -154,8 +154,8 @@ async fn the_version_is_known_once_the_agent_ran() {
     let world = World::new();
     let program = world.config.agent.command.first().unwrap().clone();
     let acp = world.acp();
-    assert_eq!(acp.probe().await.status, program);
+    let ready = |about: &str| Availability::new(Readiness::Ready, about, Some(program.clone()));
+    assert_eq!(acp.probe().await, ready("installed"));
     finish(&acp, &plan("r1", "!say hi")).await;
-    let want = format!("version 1.2.3, {program}");
-    assert_eq!(world.acp().probe().await.status, want);
+    assert_eq!(world.acp().probe().await, ready("version 1.2.3"));
 }

@@ -9,7 +9,7 @@ use std::{
 
 use pretty_assertions::assert_eq;
 use threadline_runtimes::{
-    Runtime as _,
+    Availability, Readiness, Runtime as _,
     acp::{Acp, AgentConfig},
 };
 
@@ -26,14 +26,19 @@ fn program(at: &Path, version: &str) {
     fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-async fn becomes(acp: &Acp, want: &str) {
+fn ready(about: &str, program: &Path) -> Availability {
+    let place = Some(program.display().to_string());
+    Availability::new(Readiness::Ready, about, place)
+}
+
+async fn becomes(acp: &Acp, want: &str, program: &Path) {
     let begun = Instant::now();
     loop {
-        let status = acp.probe().await.status;
-        if status == want {
+        let found = acp.probe().await;
+        if found == ready(want, program) {
             return;
         }
-        assert!(begun.elapsed() < Duration::from_secs(15), "{status}");
+        assert!(begun.elapsed() < Duration::from_secs(15), "{found:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -50,21 +55,20 @@ async fn a_version_is_found_out_once_and_nobody_waits_for_it() {
     agent.env.insert("PATH".into(), search);
     world.config.agent = agent;
     let acp = Acp::new(world.config.clone());
-    let bare = path.display().to_string();
     let begun = Instant::now();
     for _ in 0..5 {
-        assert_eq!(acp.probe().await.status, bare);
+        assert_eq!(acp.probe().await, ready("installed", &path));
     }
     assert!(begun.elapsed() < Duration::from_millis(250));
-    becomes(&acp, &format!("version 9.9.9, {bare}")).await;
+    becomes(&acp, "version 9.9.9", &path).await;
     // It is kept, for another life too.
     let again = Acp::new(world.config.clone());
-    assert_eq!(again.probe().await.status, format!("version 9.9.9, {bare}"));
+    assert_eq!(again.probe().await, ready("version 9.9.9", &path));
     let asked = path.with_extension("asked");
     assert_eq!(fs::read_to_string(&asked).unwrap(), "--version\n");
     // Another program in its place is asked anew.
     program(&path, "10.20.30");
-    becomes(&acp, &format!("version 10.20.30, {bare}")).await;
+    becomes(&acp, "version 10.20.30", &path).await;
     assert_eq!(
         fs::read_to_string(&asked).unwrap(),
         "--version\n--version\n"
@@ -80,7 +84,7 @@ async fn a_command_line_that_is_not_known_is_not_run_to_find_out() {
     let command = vec![path.display().to_string()];
     world.config.agent = AgentConfig::new("mine", command);
     let acp = Acp::new(world.config.clone());
-    assert_eq!(acp.probe().await.status, path.display().to_string());
+    assert_eq!(acp.probe().await, ready("installed", &path));
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(!path.with_extension("asked").exists());
 }

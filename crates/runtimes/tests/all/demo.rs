@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pretty_assertions::assert_eq;
 use threadline_contract::{Step, StepState, context};
 use threadline_runtimes::{
-    Availability, Registry, Runtime as _, Update,
+    Availability, Readiness, Registry, Runtime as _, Update,
     builtin::{Found, Looking, Server},
 };
 
@@ -161,9 +161,10 @@ async fn it_is_always_available_and_says_what_it_is() {
     let world = World::new();
     assert_eq!(
         world.builtin().probe().await,
-        Availability {
-            available: true,
-            status: "demonstration only: no model configured".into()
-        }
+        Availability::new(
+            Readiness::Demonstration,
+            "demonstration only: no model configured",
+            None
+        )
     );
 }

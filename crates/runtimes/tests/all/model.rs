@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::{EmptyReason, Step, StepState, Usage, context};
-use threadline_runtimes::{Availability, End, Manifest, Runtime as _, Update};
+use threadline_runtimes::{Availability, End, Manifest, Readiness, Runtime as _, Update};
 
 use crate::world::{World, completed, files, finish, plan, plan_of, updates};
 
@@ -328,10 +328,7 @@ async fn it_says_which_model_it_is() {
     let host = url.trim_start_matches("http://").trim_end_matches("/v1/");
     assert_eq!(
         world.builtin().probe().await,
-        Availability {
-            available: true,
-            status: format!("model scripted at {host}")
-        }
+        Availability::new(Readiness::Ready, "model scripted", Some(host.to_owned()))
     );
 }
 

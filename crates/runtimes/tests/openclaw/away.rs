@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::Code;
 use threadline_runtimes::{
-    End, EndStatus, Runtime as _,
+    Availability, End, EndStatus, Readiness, Runtime as _,
     openclaw::{OpenClaw, OpenClawConfig},
 };
 use tokio::{
@@ -65,13 +65,13 @@ async fn a_gateway_that_is_not_there_is_told_plainly_and_one_that_refuses_is_not
     let found = away.probe().await;
     let why = "The OpenClaw gateway does not answer: nothing listens at its address.";
     assert_eq!(
-        (found.available, found.status),
-        (false, format!("{why} (ws://{address})"))
+        found,
+        Availability::new(Readiness::Unreachable, why, Some(format!("ws://{address}")))
     );
     assert_eq!(
         away.waits_for(),
         Some(format!(
-            "{why} The turn waits for it, for two minutes at most (ws://{address})."
+            "{why} The turn waits for it, for two minutes at most."
         ))
     );
 

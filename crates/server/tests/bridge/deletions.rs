@@ -147,14 +147,7 @@ async fn a_deletion_that_was_cut_short_is_finished_at_the_next_start() {
 
     let world = World::open(folder.path()).await;
     for _ in 0..500 {
-        if world
-            .engine
-            .store()
-            .deletions(Some("test"))
-            .await
-            .unwrap()
-            .is_empty()
-        {
+        if world.engine.store().deletions().await.unwrap().is_empty() {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;

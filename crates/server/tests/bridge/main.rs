@@ -11,6 +11,7 @@ mod download;
 mod gate;
 mod hostile;
 mod operator;
+mod postgres_nodes;
 mod remote;
 mod room;
 mod rpc;

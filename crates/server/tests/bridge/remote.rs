@@ -4,6 +4,7 @@ mod gateway;
 mod logs;
 mod routing;
 mod rules;
+mod words;
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -202,7 +203,7 @@ async fn b29_b30_b31_the_lane_of_the_gateway() {
         with(probed, json!({"probedAt": 0})),
         json!({
             "providerId": "openclaw", "label": "A gateway", "targets": ["gateway"], "maxActive": 1,
-            "maxQueued": 3, "available": true, "status": "version 1", "active": 1, "queued": 3,
+            "maxQueued": 3, "available": true, "status": "ready", "about": "version 1", "active": 1, "queued": 3,
             "probedAt": 0,
         })
     );

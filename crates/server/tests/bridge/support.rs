@@ -50,6 +50,14 @@ pub(crate) struct Options {
     pub(crate) auto: RuntimeId,
     /// A runtime beside the builtin one.
     pub(crate) also: Option<Arc<dyn Runtime>>,
+    /// What this server is called.
+    pub(crate) node: String,
+    /// A database that it shares with others, instead of its own.
+    pub(crate) database: Option<String>,
+    /// It tells the others where it can be reached.
+    pub(crate) advertises: bool,
+    /// It lost its name.
+    pub(crate) renamed: bool,
 }
 
 impl Default for Options {
@@ -68,6 +76,10 @@ impl Default for Options {
             rules: Rules::default(),
             auto: RuntimeId::Builtin,
             also: None,
+            node: "test".into(),
+            database: None,
+            advertises: false,
+            renamed: false,
         }
     }
 }
@@ -79,28 +91,27 @@ impl World {
 
     pub(crate) async fn with(folder: &Path, options: Options) -> Self {
         drop(rustls::crypto::ring::default_provider().install_default());
-        let store = Store::open(StoreConfig::new(format!(
-            "sqlite:{}",
-            folder.join("t.db").display()
-        )))
-        .await
-        .unwrap();
+        let database = match &options.database {
+            Some(shared) => shared.clone(),
+            None => format!("sqlite:{}", folder.join("t.db").display()),
+        };
+        let store = Store::open(StoreConfig::new(database)).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
         for (account, token) in [("local", TOKEN), ("other", OTHER)] {
             let account = AccountId::new(account).unwrap();
             store.ensure_account(&account, Millis::now()).await.unwrap();
             let hash = Sha256::digest(token.as_bytes()).into();
-            if store.token_by_hash(&hash).await.unwrap().is_none() {
-                store
-                    .add_token(NewToken {
-                        id: TokenId::fresh(),
-                        account,
-                        hash,
-                        label: "test".into(),
-                        at: Millis::now(),
-                    })
-                    .await
-                    .unwrap();
-            }
+            store
+                .admit_token(NewToken {
+                    id: TokenId::fresh(),
+                    account,
+                    hash,
+                    label: "test".into(),
+                    at: Millis::now(),
+                })
+                .await
+                .unwrap();
         }
         let workspace = LocalWorkspace::at(folder).unwrap();
         let mut config = BuiltinConfig::new(folder.join("builtin"), workspace.clone());
@@ -119,7 +130,9 @@ impl World {
         let runtime = Arc::new(Builtin::new(config).unwrap());
         let engine = Engine::open(
             EngineConfig {
-                node: "test".into(),
+                node: options.node,
+                renamed: options.renamed,
+                advertise: options.advertises.then(|| format!("http://{address}")),
                 data: folder.join("data"),
                 protected: vec![],
                 attachments: folder.join("attachments"),
@@ -142,14 +155,13 @@ impl World {
         )
         .await
         .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let gate = Gate::new(
             GateConfig {
                 listen: address.to_string(),
                 port: address.port(),
                 public_url: None,
+                advertise: None,
                 allowed_origins: vec!["http://localhost:*".into()],
                 open_paths: vec!["/health".into()],
                 rate_per_second: options.rate_per_second,
@@ -247,7 +259,16 @@ impl World {
         params: &Value,
         after: Option<i64>,
     ) -> impl Stream<Item = Event> + Unpin + use<> {
-        let body = json!({"jsonrpc": "2.0", "id": 7, "method": "session.start", "params": params});
+        self.stream_of("session.start", params, after).await
+    }
+
+    async fn stream_of(
+        &self,
+        method: &str,
+        params: &Value,
+        after: Option<i64>,
+    ) -> impl Stream<Item = Event> + Unpin + use<> {
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
         let mut request = self
             .http
             .post(format!("{}/acp/rpc", self.url))
@@ -269,7 +290,12 @@ impl World {
 
     /// A turn to its result: every event, then the result.
     pub(crate) async fn run(&self, params: &Value) -> (Vec<Value>, Value) {
-        let events: Vec<Event> = self.stream(params, None).await.collect().await;
+        self.run_method("session.start", params).await
+    }
+
+    /// The same for a follow-up.
+    pub(crate) async fn run_method(&self, method: &str, params: &Value) -> (Vec<Value>, Value) {
+        let events: Vec<Event> = self.stream_of(method, params, None).await.collect().await;
         let mut frames: Vec<Value> = events
             .iter()
             .filter(|e| e.data != "[DONE]")
@@ -280,11 +306,12 @@ impl World {
     }
 
     pub(crate) async fn ended(&self, thread: &str) -> Value {
+        let mut told = Value::Null;
         for _ in 0..1500 {
-            let snapshot = self
+            told = self
                 .rpc("xworkmate.tasks.get", json!({"appThreadKey": thread}))
-                .await["result"]
-                .clone();
+                .await;
+            let snapshot = told["result"].clone();
             if snapshot["status"].as_str().is_some_and(|s| s != "running")
                 && snapshot["artifactsPending"] != json!(true)
             {
@@ -292,7 +319,7 @@ impl World {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("the run of {thread} did not end");
+        panic!("the run of {thread} did not end: {told:#}");
     }
 
     /// Waits until a thread's run is at this stage.

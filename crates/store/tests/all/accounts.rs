@@ -1,16 +1,20 @@
 //! Accounts, tokens and signing keys.
 
+use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
-use threadline_contract::{AccountId, Millis, TokenId};
-use threadline_store::{NewToken, SigningKey, StoreError, TokenRecord};
+use threadline_contract::{AccountId, Millis, RuntimeId, SessionKey, TokenId};
+use threadline_store::{NewSession, NewToken, NodeRecord, SigningKey, StoreError, TokenRecord};
 
-use crate::world::{World, account, on_both, other};
+use crate::world::{World, account, on_both, other, thread};
 
 on_both![
     a_token_opens_its_account_until_revoked,
     a_token_is_of_one_account,
     accounts_do_not_see_each_others_tokens,
     keys_are_kept_after_they_retire,
+    servers_that_start_at_once_agree_on_token_and_key,
+    a_session_has_one_node_and_moves_as_one,
+    nodes_say_where_they_are,
 ];
 
 fn token(id: &str, hash: u8) -> NewToken {
@@ -111,4 +115,106 @@ async fn keys_are_kept_after_they_retire(world: World) {
     let keys = store.signing_keys().await.unwrap();
     assert_eq!(keys, [key("k2", 20, None), key("k1", 10, Some(Millis(40)))]);
     assert!(!format!("{keys:?}").contains("255"));
+}
+
+async fn servers_that_start_at_once_agree_on_token_and_key(world: World) {
+    let start = async |n: u8| {
+        let record = world
+            .store
+            .admit_token(token(&format!("t{n}"), 7))
+            .await
+            .unwrap();
+        let fresh = SigningKey {
+            kid: format!("k{n}"),
+            secret: vec![n; 32],
+            created_at: Millis(1000),
+            retired_at: None,
+        };
+        let keys = world.store.signing_keys_with(fresh, Millis(500)).await;
+        (record, keys.unwrap())
+    };
+    let all = join_all((0..16).map(start)).await;
+    let first = &all[0];
+    assert_eq!(first.1.len(), 1);
+    assert!(all.iter().all(|one| one == first), "{all:#?}");
+    assert_eq!(world.store.tokens(&account()).await.unwrap().len(), 1);
+
+    // A key that is too old signs no more, and one new key takes its place.
+    let later = async |n: u8| {
+        let fresh = SigningKey {
+            kid: format!("later{n}"),
+            secret: vec![n; 32],
+            created_at: Millis(9000),
+            retired_at: None,
+        };
+        let keys = world.store.signing_keys_with(fresh, Millis(5000));
+        keys.await.unwrap()
+    };
+    let all = join_all((0..16).map(later)).await;
+    let told: Vec<Option<Millis>> = all[0].iter().map(|key| key.retired_at).collect();
+    assert_eq!(told, [None, Some(Millis(9000))]);
+    assert!(all.iter().all(|keys| *keys == all[0]), "{all:#?}");
+}
+
+async fn a_session_has_one_node_and_moves_as_one(world: World) {
+    let store = &world.store;
+    let at = |node: Option<&str>| NewSession {
+        account: account(),
+        thread: thread(),
+        runtime: RuntimeId::Builtin,
+        session_key: SessionKey::new("builtin:main:draft:1").unwrap(),
+        expected_dirs: vec![],
+        working_directory: None,
+        node: node.map(str::to_owned),
+        at: Millis(1),
+    };
+    let session = store.bind_session(at(None)).await.unwrap().session();
+    let listed = store.sessions_without_node(&RuntimeId::Builtin, 0, 10);
+    let listed = listed.await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].1, session);
+    let mut moved = vec![];
+    for (from, to) in [(None, "a"), (None, "b"), (Some("a"), "b"), (Some("a"), "c")] {
+        moved.push(
+            store
+                .move_session(&session.session_key, from, to)
+                .await
+                .unwrap(),
+        );
+    }
+    assert_eq!(moved, [true, false, true, false]);
+    let there = store.bind_session(at(Some("z"))).await.unwrap().session();
+    assert_eq!(there.node.as_deref(), Some("b"));
+    let none = store.sessions_without_node(&RuntimeId::Builtin, 0, 10);
+    assert_eq!(none.await.unwrap(), []);
+    store
+        .leave_thread(&account(), &thread(), "a")
+        .await
+        .unwrap();
+    let kept = store.sessions_of_thread(&account(), &thread()).await;
+    assert_eq!(kept.unwrap().len(), 1);
+    store
+        .leave_thread(&account(), &thread(), "b")
+        .await
+        .unwrap();
+    let kept = store.sessions_of_thread(&account(), &thread()).await;
+    assert_eq!(kept.unwrap(), []);
+}
+
+async fn nodes_say_where_they_are(world: World) {
+    let store = &world.store;
+    assert_eq!(store.node("a").await.unwrap(), None);
+    for (url, at) in [
+        (Some("http://10.0.0.1:1"), 1),
+        (None, 2),
+        (Some("http://b"), 3),
+    ] {
+        store.note_node("a", url, Millis(at)).await.unwrap();
+        let known = NodeRecord {
+            node: "a".to_owned(),
+            url: url.map(str::to_owned),
+            seen_at: Millis(at),
+        };
+        assert_eq!(store.node("a").await.unwrap(), Some(known));
+    }
 }

@@ -37,6 +37,7 @@ fn session(name: &str) -> NewSession {
         session_key: SessionKey::for_runtime("builtin", "main", &thread_named(name)),
         expected_dirs: vec![],
         working_directory: None,
+        node: None,
         at: Millis(1),
     }
 }
@@ -124,7 +125,7 @@ async fn everything_of_a_thread_goes_and_nothing_else(world: World) {
     assert_eq!(there(store, "draft:2").await, [1, 1, 1, 5002, 1]);
     // Again, and of a thread that never was.
     store.delete_thread(&deletion()).await.unwrap();
-    assert_eq!(store.deletions(Some("node-1")).await.unwrap(), vec![]);
+    assert_eq!(store.deletions().await.unwrap(), vec![]);
 }
 
 async fn a_thread_that_is_being_deleted_takes_nothing_new(world: World) {
@@ -168,10 +169,7 @@ async fn a_run_that_goes_on_is_not_deleted(world: World) {
         "{refused:?}"
     );
     assert_eq!(store.run_any(&run.id).await.unwrap(), run);
-    assert_eq!(
-        store.deletions(Some("node-1")).await.unwrap(),
-        vec![deletion()]
-    );
+    assert_eq!(store.deletions().await.unwrap(), vec![deletion()]);
 }
 
 async fn a_deletion_is_remembered_until_it_is_done(world: World) {
@@ -181,13 +179,9 @@ async fn a_deletion_is_remembered_until_it_is_done(world: World) {
     store.ask_deletion(&deletion(), Millis(2)).await.unwrap();
     store.close().await.unwrap();
     let again = world.second().await;
-    assert_eq!(again.deletions(Some("node-2")).await.unwrap(), vec![]);
-    assert_eq!(
-        again.deletions(Some("node-1")).await.unwrap(),
-        vec![deletion()]
-    );
+    assert_eq!(again.deletions().await.unwrap(), vec![deletion()]);
     again.delete_thread(&deletion()).await.unwrap();
-    assert_eq!(again.deletions(Some("node-1")).await.unwrap(), vec![]);
+    assert_eq!(again.deletions().await.unwrap(), vec![]);
     again.close().await.unwrap();
 }
 

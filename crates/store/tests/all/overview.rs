@@ -213,6 +213,7 @@ async fn bind(world: &World, n: i64) -> String {
         session_key: SessionKey::new(&key).unwrap(),
         expected_dirs: vec![],
         working_directory: None,
+        node: None,
         at: Millis(n),
     };
     world.store.bind_session(new).await.unwrap();

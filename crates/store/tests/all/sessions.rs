@@ -26,6 +26,7 @@ fn new(account: AccountId, thread: AppThreadKey, key: &str, at: i64) -> NewSessi
         session_key: SessionKey::new(key).unwrap(),
         expected_dirs: vec!["reports/".to_owned()],
         working_directory: None,
+        node: None,
         at: Millis(at),
     }
 }
@@ -33,6 +34,7 @@ fn new(account: AccountId, thread: AppThreadKey, key: &str, at: i64) -> NewSessi
 async fn a_mapping_is_made_once_and_confirmed(world: World) {
     let first = NewSession {
         working_directory: Some("/home/me/project".to_owned()),
+        node: Some("node-a".to_owned()),
         ..new(account(), thread(), "agent:main:draft:1", 10)
     };
     let session = Session {
@@ -43,6 +45,7 @@ async fn a_mapping_is_made_once_and_confirmed(world: World) {
         expected_dirs: vec!["reports/".to_owned()],
         working_directory: Some("/home/me/project".to_owned()),
         state: SessionState::Open,
+        node: Some("node-a".to_owned()),
         created_at: Millis(10),
         updated_at: Millis(10),
     };
@@ -53,6 +56,8 @@ async fn a_mapping_is_made_once_and_confirmed(world: World) {
     );
     let again = NewSession {
         expected_dirs: vec!["a \"b\"/".to_owned(), "ü/".to_owned()],
+        // It stays where it is, whoever asks.
+        node: Some("node-b".to_owned()),
         at: Millis(20),
         ..first
     };

@@ -13,7 +13,8 @@ use threadline_contract::{
 };
 use threadline_runtimes::{
     Ask, Availability, Body, End, EndStatus, Follow, Frame, Identity, LaneSize, Manifest, Pending,
-    Places, ReadAt, Registry, Room, RoomRules, RunRef, Runtime, Signal, TurnPlan, Update,
+    Places, ReadAt, Readiness, Registry, Room, RoomRules, RunRef, Runtime, Signal, TurnPlan,
+    Update,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -159,9 +160,10 @@ impl Runtime for Remote {
     fn probe(&self) -> Pending<'_, Availability> {
         Box::pin(async {
             let reached = self.0.reached();
-            Availability {
-                available: reached.is_ok(),
-                status: reached.map_or_else(|f| f.message, |()| "version 1".into()),
+            let place = Some("ws://gateway.private:18789".to_owned());
+            match reached {
+                Ok(()) => Availability::new(Readiness::Ready, "version 1", place),
+                Err(fault) => Availability::new(Readiness::Unreachable, fault.message, place),
             }
         })
     }

@@ -1,6 +1,6 @@
 use pretty_assertions::assert_eq;
 use threadline_artifacts::{ArtifactIdentity, RefError};
-use threadline_contract::{ArtifactPath, Sha256};
+use threadline_contract::{ArtifactPath, RunId, SessionKey, Sha256};
 use threadline_store::StoreConfig;
 
 use super::*;
@@ -37,7 +37,7 @@ async fn an_old_key_gives_way_and_its_links_stay_good() {
     let signed = ring.sign(&identity, expires);
     assert_eq!(
         before.verify(&signed, expires, seconds),
-        Err(RefError::Forged)
+        Err(RefError::UnknownKey)
     );
     // The next start finds a young key and leaves it.
     assert_eq!(kids(&key_ring(&store).await.unwrap()), [fresh, old]);
