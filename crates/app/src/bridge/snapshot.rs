@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use threadline_contract::{
     AppThreadKey, ArtifactScope, ArtifactSet, Code, Deliverable, Millis, Missing, Progress,
-    QueuePlace, RunId, RunStatus, RuntimeId, SessionKey, Usage,
+    QueuePlace, RunId, RunStatus, RunWarning, RuntimeId, SessionKey, Usage,
 };
 
 /// A run as a bridge tells it: a running handle, or a result.
@@ -33,6 +33,9 @@ pub(crate) struct Snapshot {
     pub(crate) code: Option<Code>,
     #[serde(default, deserialize_with = "known")]
     pub(crate) message: Option<String>,
+    /// What a completed run is warned about.
+    #[serde(default, deserialize_with = "known_items")]
+    pub(crate) warnings: Vec<RunWarning>,
     #[serde(default, deserialize_with = "known")]
     pub(crate) progress: Option<Progress>,
     #[serde(default, deserialize_with = "known")]
@@ -90,6 +93,17 @@ where
     T: DeserializeOwned + Default,
 {
     known(d).map(Option::unwrap_or_default)
+}
+
+/// The items of a list that this version knows: one that it does not know spoils no other.
+fn known_items<'de, D, T>(d: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let items: Vec<Value> = known_or_default(d)?;
+    let known = items.into_iter().map(serde_json::from_value);
+    Ok(known.filter_map(Result::ok).collect())
 }
 
 /// Brings the words of a run's snapshot into the form in which [`Snapshot`] reads them. The items of its
