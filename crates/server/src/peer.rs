@@ -22,6 +22,7 @@ use crate::{
     dispatch::dispatch,
     gate::{TokenHash, too_often},
     notice,
+    sse::LOOK_AT_PROGRESS,
     turn::{self, Begun},
 };
 
@@ -171,6 +172,13 @@ impl Peer {
         loop {
             let item = tokio::select! {
                 item = feed.next() => item?,
+                () = tokio::time::sleep(LOOK_AT_PROGRESS) => {
+                    if let Some(update) = feed.progress() {
+                        let said = rpc::notification(method::UPDATE, &update);
+                        self.say(said.to_string()).await;
+                    }
+                    continue;
+                }
                 () = leaving.cancelled() => return Ok(None),
                 () = bridge.stop.cancelled() => return Ok(None),
             };
