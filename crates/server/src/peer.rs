@@ -24,6 +24,7 @@ use crate::{
     forward::{self, Missed},
     gate::{TokenHash, too_often},
     notice,
+    sse::LOOK_AT_PROGRESS,
     sse_read::Frames,
     turn::{self, Begun},
 };
@@ -222,6 +223,13 @@ impl Peer {
         loop {
             let item = tokio::select! {
                 item = feed.next() => item?,
+                () = tokio::time::sleep(LOOK_AT_PROGRESS) => {
+                    if let Some(update) = feed.progress() {
+                        let said = rpc::notification(method::UPDATE, &update);
+                        self.say(said.to_string()).await;
+                    }
+                    continue;
+                }
                 () = leaving.cancelled() => return Ok(None),
                 () = bridge.stop.cancelled() => return Ok(None),
             };

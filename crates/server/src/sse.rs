@@ -21,7 +21,7 @@ pub const SSE: &str = "text/event-stream";
 /// A stream that has nothing to say says so this often.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 /// How often a silent run is asked whether it waits for something that no log can tell.
-const LOOK_AT_PROGRESS: Duration = Duration::from_secs(4);
+pub(crate) const LOOK_AT_PROGRESS: Duration = Duration::from_secs(4);
 
 /// The answer to a turn: accepted, the run's events, its result under the caller's id, `[DONE]`.
 pub(crate) fn answer(

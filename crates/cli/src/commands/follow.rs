@@ -401,7 +401,7 @@ impl Scene<'_> {
             if let Some(trouble) = trouble {
                 complain!("{} {trouble}\n", context.err.bad("✗"));
             }
-            eprint!(
+            complain!(
                 "{}",
                 ending::warnings(ending::last_warnings(view), context.err)
             );

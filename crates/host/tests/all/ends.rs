@@ -336,6 +336,23 @@ async fn the_last_words_of_an_agent_are_those_of_its_last_turn() {
     assert_eq!(ended.stderr, "early words\n");
 }
 
+/// However many there are: without a socket a host has left nothing, whatever else its folder holds.
+#[tokio::test]
+async fn nothing_is_read_of_hosts_that_have_ended() {
+    let world = World::new();
+    let (state, attached) = world.start(&world.spec()).await;
+    attached.control.stop().await.unwrap();
+    until_gone(&state).await;
+    let folder = world.hosts.folder(SESSION);
+    assert!(!folder.join("socket").exists());
+    fs::write(folder.join("state.json"), "not read").unwrap();
+    let sweep = world.hosts.sweep().await.unwrap();
+    assert_eq!((sweep.swept, sweep.alive), (vec![], vec![]));
+    assert_eq!(sweep.unreadable.len(), 0);
+    assert_eq!(world.hosts.present().await.unwrap(), []);
+    assert_eq!(world.hosts.left().await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn nothing_is_left_of_hosts_from_before_the_system_was_started() {
     let world = World::new();
