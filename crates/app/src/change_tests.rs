@@ -116,10 +116,8 @@ fn an_answer_keeps_the_warnings_of_its_run() {
         let mut r = record();
         asked(&mut r, turn(1), Place::Start).unwrap();
         begin(&mut r, &request(1), Millis(9)).unwrap();
-        let told = Snapshot {
-            warnings: vec![warning.clone()],
-            ..snapshot(1, "completed")
-        };
+        let mut told = snapshot(1, "completed");
+        told.warnings = vec![warning.clone()];
         let verdict = Verdict {
             text: text.map(str::to_owned),
             ..good()

@@ -194,7 +194,9 @@ impl Contents {
             let what = match &other {
                 Walked::NotEntered { .. } | Walked::File { .. } => continue,
                 Walked::Problem { problem, .. } => match problem {
-                    Problem::Unreadable | Problem::TooDeep | Problem::Protected => There::Unreadable,
+                    Problem::Unreadable | Problem::TooDeep | Problem::Protected => {
+                        There::Unreadable
+                    }
                     Problem::Symlink | Problem::Special | Problem::NameNotUtf8 => There::Other,
                 },
             };

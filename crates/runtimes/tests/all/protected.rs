@@ -180,7 +180,11 @@ async fn nothing_of_ours_is_delivered_from_a_folder_above() {
     }
     end.wrote.push("config/threadline.toml".into());
     let manifest = builtin.collect(&turn, &end).await.unwrap();
-    let delivered: Vec<&str> = manifest.artifacts.iter().map(|a| a.path.as_str()).collect();
+    let delivered: Vec<String> = manifest
+        .artifacts
+        .iter()
+        .map(|a| a.unwrap().path.to_string())
+        .collect();
     assert_eq!(delivered, ["made.md"]);
     let left: Vec<(&str, OmitReason)> = manifest
         .omitted
@@ -229,7 +233,11 @@ async fn the_runs_own_folder_is_reached_by_its_path() {
     let turn = TurnPlan { prompt, ..first };
     let (_, end) = finish(&builtin, &turn).await;
     let manifest = builtin.collect(&turn, &end).await.unwrap();
-    let mut delivered: Vec<&str> = manifest.artifacts.iter().map(|a| a.path.as_str()).collect();
+    let mut delivered: Vec<String> = manifest
+        .artifacts
+        .iter()
+        .map(|a| a.unwrap().path.to_string())
+        .collect();
     delivered.sort_unstable();
     assert_eq!(delivered, ["one.md", "two.md"]);
 }
