@@ -62,6 +62,7 @@ auto_runtime              builtin                                               
 server.listen             127.0.0.1:8787                                                default
 server.allow_remote       false                                                         default
 server.public_url         (not set)                                                     default
+server.advertise          (not set)                                                     default
 server.allowed_origins    http://localhost:*, http://127.0.0.1:*                        default
 server.token              (not set)                                                     default
 server.rate_per_second    0                                                             default
@@ -74,6 +75,7 @@ builtin.max_steps         40                                                    
 builtin.demo_pause_ms     150                                                           default
 lanes.builtin.max_active  5                                                             default
 lanes.builtin.max_queued  20                                                            default
+lanes.queue_minutes       0                                                             default
 openclaw.url              (not set)                                                     default
 openclaw.token            (not set)                                                     default
 openclaw.ca               (not set)                                                     default

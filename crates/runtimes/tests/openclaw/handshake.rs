@@ -30,8 +30,8 @@ async fn d18_it_says_who_it_is_wants_no_more_than_it_needs_and_proves_it() {
     let found = runtime.probe().await;
     assert!(found.available, "{}", found.status);
     assert_eq!(
-        found.status,
-        format!("OpenClaw 2026.9.6 at {}", gateway.url)
+        (found.status.as_str(), found.place.as_deref()),
+        ("OpenClaw 2026.9.6", Some(gateway.url.as_str()))
     );
     let (origins, mut said) = gateway.look(|g| (g.origins.clone(), g.connects[0].1.clone()));
     assert_eq!(origins, [None]);
