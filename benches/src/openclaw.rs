@@ -109,11 +109,9 @@ impl Bench {
         loop {
             let told = self.world.rpc("acp.capabilities", json!({})).await;
             let probes = told["result"]["providerProbeSummary"].as_array();
-            let up = |p: &Value| {
-                // A gateway that restarts is available too: turns wait for it.
-                let status = p["status"].as_str().unwrap_or_default();
-                p["providerId"] == json!("openclaw") && status.starts_with("OpenClaw 2")
-            };
+            // A gateway that restarts is available too, but not ready: turns wait for it.
+            let up =
+                |p: &Value| p["providerId"] == json!("openclaw") && p["status"] == json!("ready");
             if probes.is_some_and(|probes| probes.iter().any(up)) {
                 return Ok(());
             }
