@@ -541,6 +541,7 @@ fn settings_hosts_and_a_database_elsewhere_are_protected() {
         "/srv/db/t.db-wal",
         "/srv/db/t.db-shm",
         "/srv/db/t.db-journal",
+        "/home/me/.xworkmate/threads",
         "/run/hosts",
         "/proc",
     ];

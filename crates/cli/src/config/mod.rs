@@ -256,7 +256,8 @@ impl Loaded {
         let mut mistakes = read.mistakes;
         let (agents, shown, wrong) = Agents::read(sources).parts();
         config.agents = agents;
-        config.protected = sources.protected(&config.hosts, config.database.expose());
+        config.protected =
+            sources.protected(&config.workspaces, &config.hosts, config.database.expose());
         mistakes.extend(wrong);
         mistakes.sort_by(|a, b| a.origin.cmp(&b.origin));
         config.shown = KEYS

@@ -42,9 +42,10 @@ impl Sources {
             .map(|base| base.join("threadline").join(NAME))
     }
 
-    /// What no task may reach, beside the data folder: the settings with their keys, what the hosts of
-    /// agents keep, a database that lies elsewhere, and the environment of processes, where keys are too.
-    pub(crate) fn protected(&self, hosts: &Path, database: &str) -> Vec<PathBuf> {
+    /// What no task may reach, beside the data folder: the settings with their keys, the folders of threads,
+    /// what the hosts of agents keep, a database that lies elsewhere, and the environment of processes, where
+    /// keys are too.
+    pub(crate) fn protected(&self, threads: &Path, hosts: &Path, database: &str) -> Vec<PathBuf> {
         let folder = self
             .own_file()
             .and_then(|own| own.parent().map(Path::to_owned));
@@ -57,9 +58,9 @@ impl Sources {
             ["", "-wal", "-shm", "-journal"].map(|end| PathBuf::from(format!("{path}{end}")))
         });
         let mut all: Vec<PathBuf> = folder.into_iter().chain(files).chain(database).collect();
-        if !hosts.as_os_str().is_empty() {
-            all.push(hosts.to_owned());
-        }
+        let kept = [threads, hosts].into_iter();
+        let kept = kept.filter(|path| !path.as_os_str().is_empty());
+        all.extend(kept.map(Path::to_owned));
         all.push("/proc".into());
         all
     }

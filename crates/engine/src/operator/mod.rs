@@ -186,9 +186,11 @@ impl Engine {
 
     fn session_line(&self, session: Session, last: Option<RunOverview>) -> SessionLine {
         let lane = self.lane(&session.runtime);
+        let page = lane.and_then(|lane| lane.runtime.page(&session.session_key));
         SessionLine {
             standing: standing::of_session(&session, last.as_ref()),
-            page: lane.and_then(|lane| lane.runtime.page(&session.session_key)),
+            // It holds the gateway's address, which is for who runs the machine.
+            page: page.filter(|_| session.account == AccountId::local()),
             open: session.state == SessionState::Open,
             thread_id: session.thread,
             runtime: session.runtime,

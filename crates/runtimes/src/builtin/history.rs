@@ -54,6 +54,10 @@ fn earlier(folder: &PathBuf, begun: &Begun) -> Result<Vec<Message>, Error> {
         }
     }
     runs.sort_unstable_by(|(a, _), (b, _)| order(b).cmp(&order(a)));
+    // What was said before the conversation was begun anew is not a part of it.
+    if let Some(first) = runs.iter().position(|(run, _)| !run.plan.continues) {
+        runs.truncate(first + 1);
+    }
     let (mut messages, mut bytes) = (0, 0);
     let mut turns: Vec<Vec<Message>> = Vec::new();
     for (_, path) in runs {

@@ -286,6 +286,18 @@ async fn a_turn_knows_the_turns_before_it_and_no_other_sessions() {
     finish(&builtin, &fresh).await;
     let request = world.seen.requests().pop().unwrap();
     assert_eq!(request["messages"].as_array().unwrap().len(), 2);
+    // Nor does the next one, which goes on with what was begun anew.
+    let next = plan("run-5", "[[say again]]");
+    finish(&builtin, &next).await;
+    let request = world.seen.requests().pop().unwrap();
+    assert_eq!(
+        request["messages"].as_array().unwrap()[1..],
+        [
+            json!({"role": "user", "content": fresh.prompt}),
+            json!({"role": "assistant", "content": "hello"}),
+            json!({"role": "user", "content": next.prompt}),
+        ]
+    );
 }
 
 #[tokio::test]
