@@ -5,14 +5,14 @@
 //! file is opened on its own and compared by device and number, and so is the file.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     ffi::{OsStr, OsString},
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::fs::MetadataExt as _,
     },
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use rustix::{
@@ -42,13 +42,13 @@ struct Places {
     above: HashSet<FileId>,
     /// Those that do not exist yet: the folder that does, and the names from there on.
     absent: Vec<(FileId, Vec<OsString>)>,
-    /// The folders among them, with the device that each lies on.
-    trees: Vec<(u64, PathBuf)>,
+    /// The folders among them whose contents can be listed.
+    trees: Vec<PathBuf>,
     /// Folders inside that may be used.
     open: HashSet<FileId>,
-    /// By device, every folder and every file with several names inside; `None` if not all can be listed.
-    /// Only looked for when something has another name or another mount, which is rare.
-    inside: Mutex<HashMap<u64, Option<HashSet<FileId>>>>,
+    /// Every folder and every file with several names inside; `None` if not all can be listed. Only looked
+    /// for when something has another name or another mount, which is rare.
+    inside: OnceLock<Option<HashSet<FileId>>>,
 }
 
 impl Protected {
@@ -64,7 +64,7 @@ impl Protected {
             absent: Vec::new(),
             trees: Vec::new(),
             open: open.into_iter().filter_map(id_at).collect(),
-            inside: Mutex::default(),
+            inside: OnceLock::new(),
         };
         for path in paths {
             places.add(path);
@@ -130,14 +130,19 @@ impl Protected {
     fn refuse_reached(&self, fd: BorrowedFd<'_>) -> Result<(), Refused> {
         let st = retried(|| fstat(fd)).map_err(Refused::Os)?;
         let id = (st.st_dev, st.st_ino);
-        let has_other_name = match FileType::from_raw_mode(st.st_mode) {
-            FileType::Directory => is_mount(fd),
-            _ => st.st_nlink > 1,
-        };
-        if self.0.ids.contains(&id) || (has_other_name && self.0.holds(id)) {
-            return Err(PROTECTED);
+        let is_folder = FileType::from_raw_mode(st.st_mode) == FileType::Directory;
+        let is_mount = is_mount(fd);
+        let is_protected = self.0.ids.contains(&id)
+            || match (is_mount, is_folder) {
+                (true, true) => shows_processes(fd) || self.0.holds(id),
+                (true, false) => self.0.holds_file(id),
+                (false, true) => false,
+                (false, false) => st.st_nlink > 1 && self.0.holds(id),
+            };
+        match is_protected {
+            true => Err(PROTECTED),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn refuse_absent(&self, dir: BorrowedFd<'_>, left: &[&OsStr]) -> Result<(), Refused> {
@@ -184,8 +189,9 @@ impl Places {
                     self.ids.insert(id);
                     self.above
                         .extend(real.ancestors().skip(1).filter_map(id_at));
-                    if facts.is_dir() {
-                        self.trees.push((facts.dev(), real));
+                    if facts.is_dir() && !is_proc(&real) {
+                        self.add_linked(&real);
+                        self.trees.push(real);
                     }
                 }
                 Ok(rest) => self
@@ -197,21 +203,55 @@ impl Places {
         }
     }
 
-    /// Whether something with another name or another mount also lies in a protected folder. Where that
-    /// cannot be told, it does.
+    /// What the links directly in a protected folder lead to belongs to it: somebody moved a part of it to
+    /// another disk.
+    fn add_linked(&mut self, folder: &Path) {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries {
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let Some(target) = is_link.then(|| entry.path().canonicalize().ok()).flatten() else {
+                continue;
+            };
+            let Some(id) = id_at(&target).filter(|_| !folder.starts_with(&target)) else {
+                continue;
+            };
+            self.ids.insert(id);
+            if target.is_dir() {
+                self.trees.push(target);
+            }
+        }
+    }
+
+    /// Whether a folder, or a file with several names, also lies in a protected folder. Where that cannot be
+    /// told, it does.
     fn holds(&self, id: FileId) -> bool {
         if self.above.contains(&id) {
             return false;
         }
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        let inside = inside.entry(id.0).or_insert_with(|| self.list_inside(id.0));
+        let inside = self.inside.get_or_init(|| {
+            let mut inside = HashSet::new();
+            let listed = self.each_inside(|id, is_folder, names| {
+                if is_folder || names > 1 {
+                    inside.insert(id);
+                }
+            });
+            listed.map(|()| inside)
+        });
         inside.as_ref().is_none_or(|inside| inside.contains(&id))
     }
 
-    fn list_inside(&self, device: u64) -> Option<HashSet<FileId>> {
-        let mut inside = HashSet::new();
-        let on_device = self.trees.iter().filter(|(on, _)| *on == device);
-        let mut left: Vec<PathBuf> = on_device.map(|(_, path)| path.clone()).collect();
+    /// Whether a file that is shown at another place also lies in a protected folder, whatever names it has.
+    fn holds_file(&self, id: FileId) -> bool {
+        let mut found = false;
+        let listed = self.each_inside(|other, _, _| found |= other == id);
+        found || listed.is_none()
+    }
+
+    /// Gives everything in the protected folders that may not be used: what it is, whether it is a folder, and
+    /// how many names it has. `None` if not all could be listed.
+    fn each_inside(&self, mut see: impl FnMut(FileId, bool, u64)) -> Option<()> {
+        let mut left = self.trees.clone();
+        let mut entered = HashSet::new();
         while let Some(folder) = left.pop() {
             let entries = match std::fs::read_dir(&folder) {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
@@ -224,16 +264,16 @@ impl Places {
                     facts => facts.ok()?,
                 };
                 let id = (facts.dev(), facts.ino());
+                if facts.is_dir() && (self.open.contains(&id) || !entered.insert(id)) {
+                    continue;
+                }
+                see(id, facts.is_dir(), facts.nlink());
                 if facts.is_dir() {
-                    if !self.open.contains(&id) && inside.insert(id) {
-                        left.push(entry.path());
-                    }
-                } else if facts.nlink() > 1 {
-                    inside.insert(id);
+                    left.push(entry.path());
                 }
             }
         }
-        Some(inside)
+        Some(())
     }
 }
 
@@ -247,11 +287,36 @@ fn id_at(path: &Path) -> Option<FileId> {
     Some((facts.dev(), facts.ino()))
 }
 
-/// Whether something is mounted on this folder: only there a folder has a second path.
+/// Whether processes are shown here, with what is in their environment and their memory.
 #[cfg(target_os = "linux")]
-fn is_mount(dir: BorrowedFd<'_>) -> bool {
+fn shows_processes(dir: BorrowedFd<'_>) -> bool {
+    let facts = retried(|| rustix::fs::fstatfs(dir));
+    facts.is_ok_and(|facts| facts.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn shows_processes(_: BorrowedFd<'_>) -> bool {
+    false
+}
+
+/// The same of a path. What is in there comes and goes, so it is never listed.
+#[cfg(target_os = "linux")]
+fn is_proc(path: &Path) -> bool {
+    let facts = rustix::fs::statfs(path);
+    facts.is_ok_and(|facts| facts.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_proc(_: &Path) -> bool {
+    false
+}
+
+/// Whether something is mounted on this folder or file: only there a folder has a second path, and a file one
+/// that its number of names does not tell.
+#[cfg(target_os = "linux")]
+fn is_mount(fd: BorrowedFd<'_>) -> bool {
     use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
-    let facts = retried(|| statx(dir, "", AtFlags::EMPTY_PATH, StatxFlags::empty()));
+    let facts = retried(|| statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::empty()));
     // A system that cannot say is asked about every folder by what lies in the protected ones.
     facts.map_or(true, |facts| {
         !facts

@@ -7,6 +7,7 @@
 mod common;
 
 use std::{
+    ffi::OsStr,
     fs,
     os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
@@ -186,12 +187,21 @@ struct Mounted(PathBuf);
 impl Mounted {
     /// Shows a folder at a second place. `None`: only root can, which was said.
     fn bind(from: &Path, to: &Path) -> Option<Self> {
+        match from.is_dir() {
+            true => fs::create_dir_all(to).unwrap(),
+            false => fs::write(to, "").unwrap(),
+        }
+        Self::mount(&["--bind".as_ref(), from.as_os_str()], to)
+    }
+
+    /// A file system of its own, for example of the processes.
+    fn of_kind(kind: &str, to: &Path) -> Option<Self> {
         fs::create_dir_all(to).unwrap();
-        let done = Command::new("mount")
-            .arg("--bind")
-            .arg(from)
-            .arg(to)
-            .output();
+        Self::mount(&["-t".as_ref(), kind.as_ref(), kind.as_ref()], to)
+    }
+
+    fn mount(what: &[&OsStr], to: &Path) -> Option<Self> {
+        let done = Command::new("mount").args(what).arg(to).output();
         if !done.is_ok_and(|done| done.status.success()) {
             println!("skipped: only root can mount");
             return None;
@@ -223,6 +233,59 @@ fn a_second_mount_leads_no_further() {
     assert_eq!(refusal(h.root("project/data")), Reason::Protected);
     assert_eq!(refusal(h.root("project/tasks/other")), Reason::Protected);
     assert_eq!(text(&h.root("again").unwrap(), "notes").unwrap(), "notes");
+}
+
+#[test]
+fn a_file_that_is_mounted_elsewhere_is_told() {
+    let h = Home::new();
+    let at = |path: &str| h.home.join(path);
+    let Some(_token) = Mounted::bind(&at("share/data/token"), &at("project/t")) else {
+        return;
+    };
+    let _theirs = Mounted::bind(&at("share/data/tasks/other/theirs"), &at("project/o")).unwrap();
+    fs::write(at("harmless"), "harmless").unwrap();
+    let _harmless = Mounted::bind(&at("harmless"), &at("project/h")).unwrap();
+    let root = h.root("project").unwrap();
+    for path in ["t", "o"] {
+        assert_eq!(refusal(text(&root, path)), Reason::Protected, "{path}");
+    }
+    assert_eq!(text(&root, "h").unwrap(), "harmless");
+}
+
+#[test]
+fn another_disk_inside_is_protected_and_so_are_processes_wherever_they_are_shown() {
+    let h = Home::new();
+    let at = |path: &str| h.home.join(path);
+    let Some(_disk) = Mounted::of_kind("tmpfs", &at("share/data/disk")) else {
+        return;
+    };
+    fs::create_dir(at("share/data/disk/deep")).unwrap();
+    fs::write(at("share/data/disk/deep/secret"), "secret").unwrap();
+    let _again = Mounted::bind(&at("share/data/disk/deep"), &at("project/deep")).unwrap();
+    let _processes = Mounted::of_kind("proc", &at("project/processes")).unwrap();
+    let root = h.root("project").unwrap();
+    for path in ["deep/secret", "processes/self/environ"] {
+        assert_eq!(refusal(text(&root, path)), Reason::Protected, "{path}");
+    }
+    assert_eq!(refusal(h.root("project/processes/self")), Reason::Protected);
+    assert_eq!(text(&root, "notes").unwrap(), "notes");
+}
+
+#[test]
+fn what_a_link_in_a_protected_folder_leads_to_is_protected() {
+    let h = Home::new();
+    let at = |path: &str| h.home.join(path);
+    fs::create_dir_all(at("project/moved/deep")).unwrap();
+    fs::write(at("project/moved/deep/journal"), "journal").unwrap();
+    symlink(at("project/moved"), at("share/data/journals")).unwrap();
+    // One that leads above the folder protects nothing else with it.
+    symlink("../..", at("share/data/up")).unwrap();
+    let root = h.root("project").unwrap();
+    assert_eq!(
+        refusal(text(&root, "moved/deep/journal")),
+        Reason::Protected
+    );
+    assert_eq!(text(&root, "notes").unwrap(), "notes");
 }
 
 #[test]
