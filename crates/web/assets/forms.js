@@ -7,6 +7,8 @@ import { Refused, rpc } from './rpc.js';
 import { attached, forget } from './attach.js';
 import { sure } from './sure.js';
 
+const NAMED_FILES = 8; // files of the user's that are named one by one
+
 // What the page before had to tell.
 function tell() {
   const told = sessionStorage.getItem('told');
@@ -16,6 +18,8 @@ function tell() {
 
 export function begin() {
   tell();
+  // What a deletion would remove is asked for when the question is opened, not when the page was.
+  document.addEventListener('toggle', ({ target }) => target.open && target.matches('details[data-fresh]') && refresh(), true);
   document.addEventListener('submit', (event) => {
     const form = event.target.closest('form[data-rpc]');
     if (!form) return;
@@ -47,7 +51,8 @@ async function send(form, button) {
   } finally {
     form.removeAttribute('aria-busy');
   }
-  if (done && form.isConnected) await refresh();
+  // A deletion that was refused was asked about files that are others by now.
+  if ((done || method === 'app.delete') && form.isConnected) await refresh();
 }
 
 async function params(form, method, button) {
@@ -74,7 +79,7 @@ async function params(form, method, button) {
     case 'app.queue.edit':
       return { thread: fields.thread, requestId: fields.requestId, prompt: fields.prompt };
     case 'app.delete':
-      return { thread: fields.thread, withMyFiles: Boolean(fields.withMyFiles) };
+      return { thread: fields.thread, withMyFiles: Boolean(fields.withMyFiles), yoursDigest: words('yoursDigest') };
     case 'app.operator.cancel':
       return { threadId: fields.threadId, runId: fields.runId };
     default:
@@ -88,11 +93,18 @@ function permitted(fields) {
   return rules.length ? Object.fromEntries(rules.map(([name, rule]) => [name.slice('permit.'.length), rule])) : undefined;
 }
 
+// The files that stayed, by name; of many, the first.
+function named({ kept = [], keptTotal }) {
+  const names = kept.slice(0, NAMED_FILES).map((file) => `\`${file.path}\``);
+  const more = keptTotal.files - names.length;
+  return more > 0 ? `${names.join(', ')} and ${more} more` : names.join(', ');
+}
+
 function after(form, method, result) {
   if (method === 'app.delete') {
     const told = [];
     if (result.pending) told.push(`What its bridge holds of it goes as soon as it can. ${result.pending}`);
-    if (result.keptFolder) told.push(`${several(result.keptTotal.files, 'file')} that you made or edited stayed in \`${result.keptFolder}\`.`);
+    if (result.keptFolder) told.push(`${several(result.keptTotal.files, 'file')} that you made or edited stayed in \`${result.keptFolder}\`: ${named(result)}.`);
     if (told.length) sessionStorage.setItem('told', ['The thread is deleted here.', ...told].join(' '));
     return location.assign('/threads?archived=1');
   }
@@ -117,7 +129,8 @@ function after(form, method, result) {
   field.focus();
 }
 
-// New words for a message that waits. If its turn comes before they are saved, they go to the composer.
+// New words for a message that waits. If it stops waiting before they are saved, they go to the composer,
+// beneath what stands there.
 const edits = new Map();
 
 export function keepEdits() {
@@ -127,10 +140,10 @@ export function keepEdits() {
       if (form.isConnected) continue;
       edits.delete(form);
       const composer = document.querySelector('.composer [data-write]');
-      if (!composer || composer.value || field.value === field.defaultValue) continue;
-      composer.value = field.value;
+      if (!composer || field.value === field.defaultValue) continue;
+      composer.value = [composer.value, field.value].filter(Boolean).join('\n');
       composer.dispatchEvent(new Event('input', { bubbles: true }));
-      say(composer.form, 'The message went out before you saved it. Your new words are here.');
+      say(composer.form, 'The message stopped waiting before you saved your changes. Your new words are here.');
     }
   });
 }

@@ -121,11 +121,17 @@ export function refreshSoon() {
   }, 120);
 }
 
+// The thread of this page was removed, here or elsewhere; only an archived one can be. Who deletes it here is
+// led away by the answer, which says what stayed.
+export function gone() {
+  if (!document.querySelector('form[data-rpc="app.delete"][aria-busy="true"]')) location.assign('/threads?archived=1');
+}
+
 async function swap() {
   let fresh;
   try {
     const response = await fetch(location.href, { headers: { accept: 'text/html' } });
-    if (response.status === 404 && document.querySelector('[data-thread]')) return location.assign('/threads?archived=1');
+    if (response.status === 404 && document.querySelector('[data-thread]')) return gone();
     if (!response.ok) return;
     fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
   } catch {

@@ -1,7 +1,7 @@
 // What a run does, as the log tells it: its steps, notes and questions, and its text while it comes.
 
-import { h, several, state, ticked } from './dom.js';
-import { on, refreshSoon } from './live.js';
+import { h, several, shown, state, ticked } from './dom.js';
+import { gone, on, refreshSoon } from './live.js';
 import { morphChildren } from './morph.js';
 import { changing } from './steady.js';
 import { already, duration, size } from './times.js';
@@ -22,8 +22,7 @@ export function begin() {
     mark(update.runId);
   });
   on('thread', refreshSoon);
-  // Only an archived thread can be removed, here or elsewhere.
-  on('removed', () => location.assign('/threads?archived=1'));
+  on('removed', gone);
   on('file', coming);
   document.addEventListener('refreshed', () => {
     for (const id of runs.keys()) mark(id);
@@ -213,7 +212,7 @@ function mark_of(look, word) {
 // Files on their way.
 function coming(file) {
   const place = document.getElementById('coming');
-  const id = `coming-${file.path}`;
+  const id = shown(`coming-${file.path}`);
   let row = document.getElementById(id);
   if (file.verified) {
     row?.remove();

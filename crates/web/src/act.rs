@@ -28,6 +28,7 @@ pub(crate) struct Fields {
     new_session: String,
     request_id: String,
     with_my_files: String,
+    yours_digest: String,
     thread_id: String,
     run_id: String,
     question_id: String,
@@ -56,17 +57,26 @@ pub(crate) async fn handle(
         Ok(result) => {
             let pending = result["pending"].as_str();
             let kept = result["keptFolder"].as_str();
-            let files = result["keptTotal"]["files"].as_u64().unwrap_or(0);
             let next = next(&fields, &result);
             match fields.method == api::DELETE && (pending.is_some() || kept.is_some()) {
                 true => {
-                    let kept = kept.map(|folder| (folder, files));
-                    pages::refused::deleted(pending, kept, &next).into_response()
+                    let kept = kept.map(|folder| stayed(folder, &result));
+                    pages::refused::deleted(pending, kept.as_ref(), &next).into_response()
                 }
                 false => see(&next),
             }
         }
         Err(fault) => refused(&fault, back),
+    }
+}
+
+/// The files of the user's that a deletion left.
+fn stayed<'a>(folder: &'a str, result: &'a Value) -> pages::refused::Stayed<'a> {
+    let files = result["kept"].as_array().into_iter().flatten();
+    pages::refused::Stayed {
+        folder,
+        paths: files.filter_map(|file| file["path"].as_str()).collect(),
+        total: result["keptTotal"]["files"].as_u64().unwrap_or(0),
     }
 }
 
@@ -97,7 +107,11 @@ fn params(fields: &Fields) -> Result<Value, Fault> {
             "prompt": fields.prompt,
         }),
         api::DELETE => {
-            json!({"thread": fields.thread, "withMyFiles": !fields.with_my_files.is_empty()})
+            json!({
+                "thread": fields.thread,
+                "withMyFiles": !fields.with_my_files.is_empty(),
+                "yoursDigest": given(&fields.yours_digest),
+            })
         }
         api::CANCEL | api::SYNC | api::ARCHIVE | api::RESTORE => {
             json!({"thread": fields.thread})

@@ -19,6 +19,7 @@ mod markdown;
 mod pages;
 mod rpc;
 mod seal;
+mod shown;
 mod table;
 mod urls;
 mod words;

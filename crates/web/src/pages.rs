@@ -22,7 +22,7 @@ use maud::{DOCTYPE, Markup, html};
 use threadline_app::api::{self, Home, NoParams, RuntimeView, Runtimes};
 use threadline_contract::{Fault, method::DEMONSTRATION, turn};
 
-use crate::{Web, assets, local::call, words};
+use crate::{Web, assets, local::call, shown, words};
 
 /// How long a page waits for the number beside “Home”.
 const NUMBER_WAIT: Duration = Duration::from_millis(400);
@@ -70,7 +70,7 @@ impl Frame<'_> {
             Some(n) => format!("({n}) {} · Threadline", self.title),
             None => format!("{} · Threadline", self.title),
         };
-        html! {
+        shown::page(html! {
             (DOCTYPE)
             html lang="en" {
                 head { (head(&title)) }
@@ -97,13 +97,13 @@ impl Frame<'_> {
                     (sure())
                 }
             }
-        }
+        })
     }
 }
 
 /// A page by itself, for those who are not let in, and for what is not there.
 pub(crate) fn bare(title: &str, content: &Markup) -> Markup {
-    html! {
+    shown::page(html! {
         (DOCTYPE)
         html lang="en" {
             head { (head(&format!("{title} · Threadline"))) }
@@ -114,7 +114,7 @@ pub(crate) fn bare(title: &str, content: &Markup) -> Markup {
                 }
             }
         }
-    }
+    })
 }
 
 fn head(title: &str) -> Markup {
@@ -194,7 +194,7 @@ pub(crate) fn form(method: &str, thread: &str, back: &str, inside: &Markup) -> M
     html! {
         form.act method="post" action="/do" data-rpc=(method) {
             input type="hidden" name="method" value=(method);
-            input type="hidden" name="thread" value=(thread);
+            input type="hidden" name="thread" value=(shown::verbatim(thread));
             input type="hidden" name="back" value=(back);
             (inside)
             p.error role="alert" data-own hidden {}

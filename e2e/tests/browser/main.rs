@@ -5,6 +5,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod deletion;
 mod files;
 mod keyboard;
 mod lost;

@@ -238,6 +238,52 @@ async fn browser_opens_a_long_log_at_its_end() {
 }
 
 #[tokio::test]
+async fn browser_shows_no_text_that_reads_as_another_one() {
+    let up = Up::with_model().await;
+    let name = up
+        .send("[[write notes-\u{202e}txt.exe = x]] [[ask Is \u{202e}no\u{202c} fine?|Yes]] [[say ok]]")
+        .await;
+    browse(up, |w, _| async move {
+        w.enter().await;
+        w.go(&format!("/threads/{name}")).await;
+        w.sees(".asked", "Is \u{fffd}no\u{fffd} fine?").await;
+        // This one is drawn by the script, from the log.
+        w.sees("details.steps li .title", "txt.exe").await;
+        w.sees("h1", "notes-\u{fffd}txt.exe").await;
+        let turned = "/[\\u202a-\\u202e]/.test(document.documentElement.textContent)";
+        assert_eq!(w.js(turned).await, json!(false));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn browser_keeps_unsaved_words_for_a_message_whose_turn_comes() {
+    let up = Up::with_model().await;
+    let name = up.send("[[ask Go on?|Yes]] [[say First.]]").await;
+    browse(up, |w, up| async move {
+        w.enter().await;
+        w.go(&format!("/threads/{name}")).await;
+        w.sees(".asked", "Go on?").await;
+        w.write("[data-write]", &format!("[[say Second.]]{ENTER}"))
+            .await;
+        w.click(".waits summary").await;
+        w.write("[data-edit]", " And this.").await;
+        w.write("[data-write]", "Half a thought").await;
+        let view = up.app("app.show", json!({"thread": name})).await;
+        let question = &view["questions"][0];
+        let answer = json!({"questionId": question["questionId"], "optionId": question["options"][0]["optionId"]});
+        up.app("app.answer", answer).await;
+        w.sees(".said", "Second.").await;
+        w.sees(".composer .error", "Your new words are here.").await;
+        assert_eq!(
+            w.js("document.querySelector('[data-write]').value").await,
+            json!("Half a thought\n[[say Second.]] And this.")
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn browser_shows_what_a_cancelled_run_had_said() {
     let up = Up::with_model().await;
     let name = up.send("[[slow 200]] [[count 1000]]").await;

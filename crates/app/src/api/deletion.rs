@@ -12,6 +12,10 @@ pub struct DeleteParams {
     /// Remove the files too that the user made or edited in the thread's folder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_my_files: bool,
+    /// What [`DeletionPreview::yours_digest`] was when the user chose to remove those files. If the files
+    /// are others by now, nothing is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yours_digest: Option<String>,
 }
 
 /// Result of [`DELETE_PREVIEW`](super::DELETE_PREVIEW).
@@ -31,6 +35,8 @@ pub struct DeletionPreview {
     pub yours: Vec<OwnFile>,
     /// How many there are of those.
     pub yours_total: FileTotal,
+    /// Stands for all of them, with their sizes: other files have another one.
+    pub yours_digest: String,
 }
 
 /// A file in a thread's folder that the user made or edited.

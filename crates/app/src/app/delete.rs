@@ -33,15 +33,7 @@ impl App {
         let key = core.find(thread)?;
         let record = core.records.read(&key).await?;
         let deletion = core.deletion_of(&record, false);
-        let found = {
-            let (base, deletion) = (core.config.workspaces.clone(), deletion.clone());
-            let look = move || {
-                let (folder, thread) = (&deletion.folder, &deletion.thread_id);
-                let made = workspace::made_for(&base, folder, thread).map_err(storage)?;
-                made.map(|root| own_files::find(&root)).transpose()
-            };
-            core.blocking(look).await??
-        };
+        let found = core.own_files(&deletion).await?;
         let folder = found
             .is_some()
             .then(|| deletion.folder.display().to_string());
@@ -53,6 +45,7 @@ impl App {
             delivered: found.delivered,
             yours: found.own,
             yours_total: found.own_total,
+            yours_digest: found.own_digest,
         })
     }
 
@@ -84,6 +77,15 @@ impl App {
             None => None,
         };
         let deletion = core.deletion_of(&record, params.with_my_files);
+        if let Some(shown) = params.yours_digest.filter(|_| params.with_my_files) {
+            let found = core.own_files(&deletion).await?.unwrap_or_default();
+            if found.own_digest != shown {
+                return Err(Fault::new(
+                    Code::Conflict,
+                    "Your files in the thread's folder are not the same any more as those you were shown. Nothing was deleted. Look at the list again, then delete.",
+                ));
+            }
+        }
         core.note_deletion(&deletion).await?;
         let removed = core.delete_here(&deletion).await?;
         drop(held);
@@ -130,6 +132,17 @@ impl Core {
             requests: last.map(|a| a.request_id.clone()).into_iter().collect(),
             with_own_files,
         }
+    }
+
+    /// The user's own files in the folder of a thread; nothing where the folder is not ours.
+    async fn own_files(&self, deletion: &Deletion) -> Result<Option<OwnFiles>, Fault> {
+        let (base, deletion) = (self.config.workspaces.clone(), deletion.clone());
+        let look = move || {
+            let (folder, thread) = (&deletion.folder, &deletion.thread_id);
+            let made = workspace::made_for(&base, folder, thread).map_err(storage)?;
+            made.map(|root| own_files::find(&root)).transpose()
+        };
+        self.blocking(look).await?
     }
 
     async fn note_deletion(&self, deletion: &Deletion) -> Result<(), Fault> {

@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use sha2::Digest as _;
 use threadline_contract::{ArtifactPath, Fault, MAX_RECEIPT_BYTES, Receipt, Sha256};
 use threadline_files::{FileKind, Reason, Root, Stamp, Stat, hash, walk::escaped};
 
@@ -33,6 +34,8 @@ pub(crate) struct OwnFiles {
     pub(crate) own: Vec<OwnFile>,
     /// How many there are.
     pub(crate) own_total: FileTotal,
+    /// Stands for all of them, with their sizes: other files have another one.
+    pub(crate) own_digest: String,
     /// Files that were delivered and are unchanged.
     pub(crate) delivered: FileTotal,
 }
@@ -72,6 +75,8 @@ struct Search<'a> {
     root: &'a Root,
     delivered: Delivered,
     found: OwnFiles,
+    /// One digest for each file of the user's: of its path and size.
+    own: Vec<[u8; 32]>,
 }
 
 impl<'a> Search<'a> {
@@ -80,6 +85,7 @@ impl<'a> Search<'a> {
             root,
             delivered,
             found: OwnFiles::default(),
+            own: Vec::new(),
         }
     }
 
@@ -97,6 +103,10 @@ impl<'a> Search<'a> {
         self.notes()?;
         self.found.own.sort_by(|a, b| a.path.cmp(&b.path));
         self.found.own.truncate(MAX_NAMED);
+        // A folder tells its files in any order.
+        self.own.sort_unstable();
+        let all = sha2::Sha256::digest(self.own.concat());
+        self.found.own_digest = Sha256(all.into()).to_hex();
         Ok(self.found)
     }
 
@@ -147,6 +157,9 @@ impl<'a> Search<'a> {
         };
         if own {
             self.found.own_total.add(size);
+            let name = sha2::Sha256::new().chain_update(size.to_be_bytes());
+            let name = name.chain_update(path.as_os_str().as_bytes());
+            self.own.push(name.finalize().into());
             self.found.own.push(OwnFile {
                 path: escaped(path.as_os_str().as_bytes()),
                 size,

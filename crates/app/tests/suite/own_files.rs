@@ -7,7 +7,7 @@ use threadline_app::{
     App,
     api::{DeleteParams, Deleted, DeletionPreview, FileTotal, OwnFile},
 };
-use threadline_contract::thread::TaskThread;
+use threadline_contract::{Code, thread::TaskThread};
 
 use crate::support::{Plan, World, deletion, id, tree};
 
@@ -81,6 +81,7 @@ async fn what_a_deletion_would_remove_is_told_before() {
             delivered: FileTotal { files: 3, bytes: 7 },
             yours: mine(&thread),
             yours_total: MINE,
+            yours_digest: preview.yours_digest.clone(),
         }
     );
     assert_eq!(tree(&world.workspace(&thread)), before);
@@ -130,6 +131,43 @@ async fn files_of_the_user_go_too_when_that_is_asked_for() {
         (deleted.removed_folder, deleted.kept_folder, deleted.kept),
         (Some(path(&folder)), None, vec![])
     );
+    assert!(!folder.exists());
+}
+
+#[tokio::test]
+async fn files_that_were_not_shown_before_a_deletion_do_not_go() {
+    let world = World::new().await;
+    let thread = touched(&world).await;
+    let folder = world.workspace(&thread);
+    let shown = world.app.delete_preview(&thread.name).await.unwrap();
+    let all = |digest: &str| DeleteParams {
+        with_my_files: true,
+        yours_digest: Some(digest.to_owned()),
+        ..deletion(&thread)
+    };
+    for (name, content) in [("later.txt", "new"), ("notes.txt", "more of mine")] {
+        let was = fs::read(folder.join(name)).ok();
+        fs::write(folder.join(name), content).unwrap();
+        let before = tree(&folder);
+        let refused = world.app.delete(all(&shown.yours_digest)).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(
+            (
+                refused.code,
+                refused.message.contains("Nothing was deleted.")
+            ),
+            (Code::Conflict, true)
+        );
+        assert_eq!(tree(&folder), before);
+        assert!(world.app.show(id(&thread)).await.is_ok());
+        match was {
+            Some(was) => fs::write(folder.join(name), was).unwrap(),
+            None => fs::remove_file(folder.join(name)).unwrap(),
+        }
+    }
+    // As they were shown, they go.
+    let deleted = world.app.delete(all(&shown.yours_digest)).await.unwrap();
+    assert_eq!(deleted.removed_folder, Some(path(&folder)));
     assert!(!folder.exists());
 }
 

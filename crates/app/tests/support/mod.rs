@@ -213,6 +213,7 @@ pub(crate) fn deletion(thread: &TaskThread) -> DeleteParams {
     DeleteParams {
         thread: thread.name.clone(),
         with_my_files: false,
+        yours_digest: None,
     }
 }
 

@@ -245,6 +245,7 @@ pub(super) async fn delete(context: &Context, args: Delete) -> Result<Exit, Faul
     let params = DeleteParams {
         thread: params.thread,
         with_my_files: args.with_my_files,
+        yours_digest: None,
     };
     let gone: Deleted = client.call(api::DELETE, params).await?;
     let folder = &view.thread.workspace_binding.workspace_path;

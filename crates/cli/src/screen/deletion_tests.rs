@@ -23,6 +23,7 @@ fn preview(yours: Vec<OwnFile>) -> DeletionPreview {
             files,
             bytes: files * 4,
         },
+        yours_digest: "d".into(),
     }
 }
 

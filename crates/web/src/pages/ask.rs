@@ -4,6 +4,8 @@ use maud::{Markup, html};
 use threadline_app::api;
 use threadline_contract::{Question, QuestionKind, QuestionOption};
 
+use crate::shown::verbatim;
+
 /// How a question's answers are laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lay {
@@ -51,7 +53,7 @@ pub(crate) fn answers(question: &Question, lay: Lay, back: &str) -> Markup {
             // What the Enter key presses in a field is the first button: it must be no option.
             button type="submit" hidden data-text { "Answer" }
             input type="hidden" name="method" value=(api::ANSWER);
-            input type="hidden" name="questionId" value=(question.question_id);
+            input type="hidden" name="questionId" value=(verbatim(question.question_id.as_str()));
             input type="hidden" name="back" value=(back);
             @for (n, option) in (1..).zip(&question.options) {
                 (choice(option, lay, (!permission && n <= 9).then_some(n), permission))
@@ -74,7 +76,7 @@ fn choice(option: &QuestionOption, lay: Lay, key: Option<usize>, permission: boo
     let grants = permission && !kind.starts_with("reject");
     html! {
         button.button.choice.primary[allows] type="submit"
-            name="optionId" value=(option.option_id) data-key=[key] data-grants[grants] {
+            name="optionId" value=(verbatim(&option.option_id)) data-key=[key] data-grants[grants] {
             @if lay == Lay::Column { @if let Some(key) = key { kbd { (key) } } }
             span { (option.label) }
             @if lay == Lay::Row { @if let Some(key) = key { kbd { (key) } } }

@@ -2,7 +2,7 @@
 
 use axum::http::{StatusCode, Uri};
 use maud::{Markup, html};
-use threadline_contract::Fault;
+use threadline_contract::{Code, Fault};
 
 use super::bare;
 use crate::{NO_PAGES, words};
@@ -86,15 +86,32 @@ pub(crate) fn fault(fault: &Fault, back: &str) -> Markup {
         title,
         &html! {
             h1 { (title) }
-            p { (words::ticked(&fault.message)) }
-            p.small.muted { code { (fault.code) } }
-            a.button href=(back) { "Go back" }
+            @if fault.code == Code::ThreadNotFound {
+                // The sentence itself names a command.
+                p { "There is no such thread. It may have been deleted, here or elsewhere." }
+                p.small.muted { code { (fault.code) } }
+                a.button href="/threads" { "See all threads" }
+            } @else {
+                p { (words::ticked(&fault.message)) }
+                p.small.muted { code { (fault.code) } }
+                a.button href=(back) { "Go back" }
+            }
         },
     )
 }
 
+/// The files of the user's that a deletion left.
+pub(crate) struct Stayed<'a> {
+    /// Where they lie.
+    pub(crate) folder: &'a str,
+    /// Their paths in it; of many, the first.
+    pub(crate) paths: Vec<&'a str>,
+    /// How many there are.
+    pub(crate) total: u64,
+}
+
 /// A thread is gone here, but its bridge has to be told yet, or files of the user's stay.
-pub(crate) fn deleted(pending: Option<&str>, kept: Option<(&str, u64)>, next: &str) -> Markup {
+pub(crate) fn deleted(pending: Option<&str>, kept: Option<&Stayed<'_>>, next: &str) -> Markup {
     bare(
         "Deleted",
         &html! {
@@ -102,8 +119,13 @@ pub(crate) fn deleted(pending: Option<&str>, kept: Option<(&str, u64)>, next: &s
             @if let Some(pending) = pending {
                 p { "What its bridge holds of it goes as soon as it can. " (words::ticked(pending)) }
             }
-            @if let Some((folder, files)) = kept {
-                p { (words::several(files, "file")) " that you made or edited stayed in " code { (folder) } "." }
+            @if let Some(kept) = kept {
+                p { (words::several(kept.total, "file")) " that you made or edited stayed in " code { (kept.folder) } ":" }
+                ul.small {
+                    @for path in &kept.paths { li { code { (path) } } }
+                    @let more = kept.total.saturating_sub(kept.paths.len() as u64);
+                    @if more > 0 { li.muted { (more) " more" } }
+                }
             }
             a.button href=(next) { "Go on" }
         },

@@ -124,10 +124,14 @@ fn cancel(record: &TaskThread) -> Markup {
         1 => " The message that waits is dropped.",
         _ => " The messages that wait are dropped.",
     };
+    let stays = match record.workspace_binding.working_directory {
+        Some(_) => " What it changed in your folder until then stays.",
+        None => "",
+    };
     html! {
         form.act method="post" action="/do" data-rpc=(api::CANCEL) data-run=[run]
             data-sure="Cancel this run?" data-yes="Cancel the run" data-no="Let it run"
-            data-about={ "It stops now and does not go on later. What it has done until then stays." (waits) } {
+            data-about={ "It stops now and does not go on later. None of its files are brought here." (stays) (waits) } {
             input type="hidden" name="method" value=(api::CANCEL);
             input type="hidden" name="thread" value=(record.name);
             input type="hidden" name="back" value=(urls::thread(&record.name));

@@ -253,12 +253,18 @@ async fn forms_work_without_script() {
         (
             "method=app.delete&thread=a&back=%2Fthreads%2Fa",
             "/threads?archived=1",
-            ("app.delete", json!({"thread": "a", "withMyFiles": false})),
+            (
+                "app.delete",
+                json!({"thread": "a", "withMyFiles": false, "yoursDigest": null}),
+            ),
         ),
         (
-            "method=app.delete&thread=a&withMyFiles=1&back=%2Fthreads%2Fa",
+            "method=app.delete&thread=a&withMyFiles=1&yoursDigest=d&back=%2Fthreads%2Fa",
             "/threads?archived=1",
-            ("app.delete", json!({"thread": "a", "withMyFiles": true})),
+            (
+                "app.delete",
+                json!({"thread": "a", "withMyFiles": true, "yoursDigest": "d"}),
+            ),
         ),
         (
             "method=app.queue.drop&thread=a&requestId=r&back=%2Fthreads%2Fa",

@@ -79,6 +79,85 @@ async fn what_others_wrote_is_only_ever_text() {
     assert!(refused.body.contains("<a class=\"button\" href=\"/\">"));
 }
 
+/// Turned by its direction mark, this reads `notes-exe.txt`.
+const TURNED: &str = "notes-\u{202e}txt.exe \u{2066}\u{200f}\u{61c}\u{1b}[2J שלום";
+const SHOWN: &str = "notes-\u{fffd}txt.exe \u{fffd}\u{fffd}\u{fffd}\u{fffd}[2J שלום";
+
+#[tokio::test]
+async fn no_text_can_read_as_another_one() {
+    let (world, app) = World::scripted();
+    let summary = json!({"threadId": "draft:1", "name": "x", "title": TURNED, "lifecycleStatus": "running", "updatedAtMs": 0, "lastRunAtMs": 0, "files": 1, "bytes": 1, "openQuestions": 1});
+    let question = json!({"questionId": "q", "threadId": "draft:1", "runId": "r", "kind": "permission", "text": format!("Allow this? {TURNED}\n\n{TURNED}"), "options": [{"optionId": TURNED, "label": TURNED}], "freeText": false, "state": "open", "askedAt": 0, "threadName": "x", "threadTitle": TURNED});
+    app.says("app.home", json!({"questions": [question], "failed": [], "working": [summary], "doneToday": [], "filesToday": 0, "unreachable": [], "problems": []}));
+    app.says("app.list", json!({"threads": [summary]}));
+    let said = |role: &str, at: u64| json!({"role": role, "text": TURNED, "timestampMs": at});
+    let context = json!({
+        "messages": [said("user", 1), said("assistant", 2), said("user", 3)],
+        "queuedTurns": [{"requestId": "r", "prompt": TURNED, "queuedAtMs": 3}],
+        "lastTaskArtifactRelativePaths": [TURNED],
+    });
+    let mut view = thread("x", Path::new("/w"), context, json!({"status": "running"}));
+    view["thread"]["title"] = json!(TURNED);
+    view["questions"] = json!([question]);
+    app.says("app.show", view);
+    crate::operator::says(&app, TURNED);
+    app.refuses("app.retry", Fault::invalid(TURNED));
+    let refused = world.form("method=app.retry&thread=x&back=%2F").await;
+    let mut pages = vec![("refused", refused.body)];
+    for path in ["/", "/threads", "/threads/x", "/operator", "/operator/runs"] {
+        pages.push((path, world.get(path).await.body));
+    }
+    for (path, page) in &pages {
+        assert!(page.contains(SHOWN), "{path}\n{page}");
+        let left: Vec<_> = page
+            .matches(|c: char| TURNED.contains(c) && !SHOWN.contains(c))
+            .collect();
+        assert_eq!(left, Vec::<&str>::new(), "{path}\n{page}");
+    }
+    let page = &pages[3].1;
+    for words in [
+        // What is sent back is what was asked, and what the user goes on writing is what they wrote.
+        "name=\"optionId\" value=\"notes-&#x202e;txt.exe &#x2066;&#x200f;&#x61c;&#x1b;[2J שלום\"",
+        "data-edit>notes-&#x202e;txt.exe &#x2066;",
+        &format!("<span class=\"what\">Allow this? {SHOWN}</span>"),
+        &format!("<pre class=\"asked\" tabindex=\"0\">{SHOWN}</pre>"),
+    ] {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
+}
+
+#[tokio::test]
+async fn the_question_before_a_cancel_says_what_becomes_of_files() {
+    let (world, app) = World::scripted();
+    let running = json!({"status": "running"});
+    let mut view = thread("x", Path::new("/w"), json!({}), running);
+    app.says("app.show", view.clone());
+    let page = world.get("/threads/x").await.body;
+    let words =
+        "data-about=\"It stops now and does not go on later. None of its files are brought here.\"";
+    assert!(page.contains(words), "{page}");
+    view["thread"]["workspaceBinding"]["workingDirectory"] = json!("/home/me/project");
+    app.says("app.show", view);
+    let page = world.get("/threads/x").await.body;
+    let words =
+        "None of its files are brought here. What it changed in your folder until then stays.\"";
+    assert!(page.contains(words), "{page}");
+}
+
+#[tokio::test]
+async fn the_page_of_an_unknown_thread_leads_to_the_list() {
+    let (world, _) = World::scripted();
+    let page = world.get("/threads/nowhere").await;
+    assert_eq!(page.status, 404);
+    assert!(
+        page.body
+            .contains("<a class=\"button\" href=\"/threads\">See all threads</a>")
+            && !page.body.contains("threadline threads"),
+        "{}",
+        page.body
+    );
+}
+
 #[tokio::test]
 async fn searching_looks_through_all_pages() {
     let (world, app) = World::scripted();
@@ -309,10 +388,12 @@ async fn what_a_deletion_leaves_at_a_bridge_is_told() {
     );
     let mut kept = gone.clone();
     kept["keptFolder"] = json!("/w/x");
+    kept["kept"] = json!([{"path": "notes.txt", "size": 4}]);
     kept["keptTotal"] = json!({"files": 2, "bytes": 9});
     app.says("app.delete", kept);
     let told = world.form(form).await.body;
-    let words = "2 files that you made or edited stayed in <code>/w/x</code>.";
+    let words = "2 files that you made or edited stayed in <code>/w/x</code>:</p>\
+         <ul class=\"small\"><li><code>notes.txt</code></li><li class=\"muted\">1 more</li></ul>";
     assert!(told.contains(words), "{told}");
     let mut later = gone;
     later["pending"] = json!("The bridge at <b> does not answer.");
@@ -339,7 +420,7 @@ async fn a_deletion_names_the_files_that_stay_and_keeps_them_unless_told() {
     let own = |n: usize| json!({"path": format!("mine-{n}.md"), "size": 1_500, "edited": n == 0});
     let mut preview = json!({
         "threadId": "draft:x", "name": "x", "folder": "/w/x", "delivered": {"files": 3, "bytes": 9},
-        "yours": (0..10).map(own).collect::<Vec<_>>(), "yoursTotal": {"files": 250, "bytes": 9},
+        "yours": (0..10).map(own).collect::<Vec<_>>(), "yoursTotal": {"files": 250, "bytes": 9}, "yoursDigest": "d1",
     });
     app.says("app.delete.preview", preview.clone());
     let page = world.get("/threads/x").await.body;
@@ -348,6 +429,7 @@ async fn a_deletion_names_the_files_that_stay_and_keeps_them_unless_told() {
         "<code>mine-0.md</code> <span class=\"muted\">1.5 kB, edited</span>",
         "<code>mine-7.md</code> <span class=\"muted\">1.5 kB</span>",
         "<li class=\"muted\">242 more</li>",
+        "<input type=\"hidden\" name=\"yoursDigest\" value=\"d1\">",
         "<input type=\"checkbox\" name=\"withMyFiles\" value=\"1\">",
     ] {
         assert!(page.contains(words), "{words}\n{page}");

@@ -48,7 +48,7 @@ fn cancel(run: &RunLine) -> Markup {
     html! {
         form.act method="post" action="/do" data-rpc=(api::OPERATOR_CANCEL) data-guard data-run=(run.run_id)
             data-sure="Cancel this run?" data-yes="Cancel the run" data-no="Let it run"
-            data-about={ "Run " (run.run_id) " stops now and does not go on later. What it has done until then stays." } {
+            data-about={ "Run " (run.run_id) " stops now and does not go on later. None of its files are brought to its thread; what it changed in a folder of yours until then stays." } {
             input type="hidden" name="method" value=(api::OPERATOR_CANCEL);
             input type="hidden" name="threadId" value=(run.thread_id);
             input type="hidden" name="runId" value=(run.run_id);

@@ -28,17 +28,19 @@ pub(super) fn draw(record: &TaskThread, preview: Option<&DeletionPreview>) -> Ma
     let here = urls::thread(&record.name);
     let yours = preview.map_or(&[][..], |preview| &preview.yours);
     let inside = html! {
+        // Files that were not shown do not go: the app compares.
+        @if let Some(preview) = preview { input type="hidden" name="yoursDigest" value=(preview.yours_digest); }
         @if !yours.is_empty() {
             label.check { input type="checkbox" name="withMyFiles" value="1"; " Remove them too" }
         }
         button.button.danger type="submit" { "Delete for good" }
     };
     html! {
-        details.sure {
+        details.sure data-fresh {
             summary.quiet.bad { "Delete…" }
             p.small { "The thread and what its runs delivered are removed for good. " (stays(preview)) }
             @if !yours.is_empty() { (names(preview)) }
-            (form(api::DELETE, &record.name, &here, &inside))
+            div data-guard { (form(api::DELETE, &record.name, &here, &inside)) }
         }
     }
 }

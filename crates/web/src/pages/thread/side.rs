@@ -253,5 +253,5 @@ pub(in crate::pages) fn fact(word: &str, value: &Markup) -> Markup {
 }
 
 fn copy(text: &str) -> Markup {
-    html! { button.quiet.small type="button" data-copy=(text) { "Copy" } }
+    html! { button.quiet.small type="button" data-copy=(crate::shown::verbatim(text)) { "Copy" } }
 }

@@ -11,7 +11,7 @@ use super::{
     super::{act, ask, form},
     asked, said,
 };
-use crate::{urls, words};
+use crate::{shown, urls, words};
 
 /// What belongs together: a message of the user and everything that came of it.
 pub(super) struct Turn<'a> {
@@ -179,7 +179,7 @@ fn waiting(view: &ThreadView, turn: &Turn<'_>, request: &RequestId) -> Markup {
                         (form(api::QUEUE_EDIT, name, &here, &html! {
                             input type="hidden" name="requestId" value=(request);
                             textarea name="prompt" rows="3" required aria-label="Message that waits" data-edit {
-                                (message.text)
+                                (shown::verbatim(&message.text))
                             }
                             button.button.primary type="submit" data-text { "Save" }
                         }))
