@@ -91,7 +91,7 @@ function permitted(fields) {
 function after(form, method, result) {
   if (method === 'app.delete') {
     const told = [];
-    if (result.pending) told.push(`What its bridge holds of it goes as soon as it can. ${result.pending}`);
+    if (result.pending) told.push(result.pending);
     if (result.keptFolder) told.push(`${several(result.keptTotal.files, 'file')} that you made or edited stayed in \`${result.keptFolder}\`.`);
     if (told.length) sessionStorage.setItem('told', ['The thread is deleted here.', ...told].join(' '));
     return location.assign('/threads?archived=1');

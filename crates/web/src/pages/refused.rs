@@ -100,7 +100,7 @@ pub(crate) fn deleted(pending: Option<&str>, kept: Option<(&str, u64)>, next: &s
         &html! {
             h1 { "The thread is deleted here" }
             @if let Some(pending) = pending {
-                p { "What its bridge holds of it goes as soon as it can. " (words::ticked(pending)) }
+                p { (words::ticked(pending)) }
             }
             @if let Some((folder, files)) = kept {
                 p { (words::several(files, "file")) " that you made or edited stayed in " code { (folder) } "." }
