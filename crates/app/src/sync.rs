@@ -291,14 +291,22 @@ fn outcome(placed: Placed, mut missed: Vec<Missed>, omitted: Vec<Omitted>) -> Ou
     }
 }
 
+/// The folder among our notes that has one for each run.
+const RUNS: &str = "runs";
+/// The folder of a run with its files that moved out of the open.
+const FILES: &str = "files";
+/// The folder of a run with its unfinished downloads.
+const PARTS: &str = "parts";
+
 /// Where the unfinished downloads of a run lie.
 fn parts_of(run: &RunId) -> String {
-    format!("{}/parts", run_folder(run))
+    format!("{}/{PARTS}", run_folder(run))
 }
 
 /// Our notes about a run.
 fn run_folder(run: &RunId) -> String {
-    format!("{}/runs/{}", workspace::NOTES, scope::segment(run.as_str()))
+    let segment = scope::segment(run.as_str());
+    format!("{}/{RUNS}/{segment}", workspace::NOTES)
 }
 
 async fn blocking<T: Send + 'static>(

@@ -17,7 +17,7 @@ use crate::fault::storage;
 
 /// Our own notes inside a workspace.
 pub(crate) const NOTES: &str = ".xworkmate";
-const OWNER: &str = ".xworkmate/owner.json";
+pub(crate) const OWNER: &str = ".xworkmate/owner.json";
 const OWNER_BYTES: u64 = 64 << 10;
 
 #[derive(Serialize, Deserialize)]

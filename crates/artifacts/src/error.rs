@@ -1,7 +1,7 @@
 //! What can go wrong between a workspace and an artifact.
 
 use threadline_contract::{
-    BadGlob, BadReceipt, Code, Fault, plugin::WorkspaceSource, scope::BadScope,
+    BadGlob, BadReceipt, Code, Fault, misleads, plugin::WorkspaceSource, scope::BadScope,
 };
 use threadline_files::Reason;
 
@@ -267,7 +267,7 @@ fn shown(text: &str) -> String {
             out.push('…');
             break;
         }
-        if c.is_control() {
+        if misleads(c) {
             out.extend(c.escape_default());
         } else {
             out.push(c);

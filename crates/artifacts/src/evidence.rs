@@ -40,12 +40,8 @@ impl Named {
         let mut files = BTreeSet::new();
         for text in &evidence.written {
             match place(text, work, scope) {
-                Place::Work(path) => match ArtifactPath::to_deliver(&path) {
-                    Ok(_) => {
-                        files.insert(path);
-                    }
-                    Err(_) => omitted.add(path, OmitReason::UnsafeName),
-                },
+                // Also one whose name is not safe: that is told of the file, by whoever comes upon it.
+                Place::Work(path) => _ = files.insert(path),
                 Place::Scope => {}
                 Place::Outside => omitted.add(text, OmitReason::OutsideScope),
             }

@@ -276,6 +276,50 @@ fn hostile_files_are_named_and_cost_only_themselves() {
     assert_eq!(tree(&w.scope()), [("fine.md".to_owned(), b"fine".to_vec())]);
 }
 
+/// A name that is not safe is told once, whether a tool call names the file, the walk comes upon it, or
+/// both; and of a user's own folder by the same reason.
+#[test]
+fn a_name_that_is_not_safe_is_told_once() {
+    for own in [false, true] {
+        let w = World::new();
+        let theirs = w.temp.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        let (folder, work) = match own {
+            true => (WorkFolder::User(theirs.clone()), theirs),
+            false => (WorkFolder::Session, w.work()),
+        };
+        w.ws.list_before(&w.session, &w.run, &folder).unwrap();
+        put(&work, "invoice-\u{202e}fdp.exe", "h");
+        put(&work, "tab\there.md", "x");
+        put(&work, ".hidden/a\tb.md", "x");
+        let evidence = Evidence {
+            written: vec![
+                "invoice-\u{202e}fdp.exe".into(),
+                "./tab\there.md".into(),
+                ".hidden/a\tb.md".into(),
+                "gone\t.md".into(),
+            ],
+            ..Evidence::default()
+        };
+        let options = CollectOptions::default();
+        let collected =
+            w.ws.collect(&w.session, &w.run, &folder, &evidence, &options)
+                .unwrap();
+        let mut want = vec![
+            omit(".hidden/a\\tb.md", OmitReason::UnsafeName),
+            omit("invoice-\\u{202e}fdp.exe", OmitReason::UnsafeName),
+            omit("tab\\there.md", OmitReason::UnsafeName),
+        ];
+        if !own {
+            want.insert(0, omit(".hidden", OmitReason::Skipped));
+        }
+        assert_eq!(collected.omitted.named, want, "own: {own}");
+        assert_eq!(collected.omitted.total(), want.len() as u64);
+        let changed = collected.summary.map(|s| s.first);
+        assert_eq!(changed, own.then(Vec::new));
+    }
+}
+
 /// The ignore file is of the folder, not of the turn that wrote it.
 #[test]
 fn what_the_ignore_file_names_stays_in_the_work_folder() {

@@ -160,6 +160,9 @@ fn names_are_bytes_and_every_text_among_them_comes_through() {
         ("esc\u{1b}[2J", "esc\\u{1b}[2J"),
         ("del\u{7f}", "del\\u{7f}"),
         ("c1\u{9b}31m", "c1\\u{9b}31m"),
+        ("arabic\u{61c}mark", "arabic\\u{61c}mark"),
+        ("line\u{2028}two", "line\\u{2028}two"),
+        ("paragraph\u{2029}two", "paragraph\\u{2029}two"),
         ("mark\u{200f}s", "mark\\u{200f}s"),
         ("rtl\u{202e}gpj.exe", "rtl\\u{202e}gpj.exe"),
         ("isolate\u{2066}d/inside", "isolate\\u{2066}d/inside"),
@@ -182,7 +185,7 @@ fn names_are_bytes_and_every_text_among_them_comes_through() {
         let omitted = export.omitted;
         assert_eq!(
             omitted.counts,
-            BTreeMap::from([(OmitReason::NameNotUtf8, 8), (OmitReason::UnsafeName, 10)])
+            BTreeMap::from([(OmitReason::NameNotUtf8, 8), (OmitReason::UnsafeName, 13)])
         );
         for (_, shown) in misleading {
             let told = omit(shown, OmitReason::UnsafeName);

@@ -68,7 +68,7 @@ pub(crate) enum Command {
     /// See the messages that wait; drop or edit one of them
     #[command(after_help = QUEUE)]
     Queue(Queue),
-    /// Send a thread's last message again, as a new run
+    /// Send the last message of a thread that ran again, as a new run
     Retry(Retry),
     /// Sync a result or files that are still missing here
     Sync(OneThread),
@@ -146,8 +146,9 @@ Examples:
   threadline queue drop river-report --turn 2        the second of several
   threadline queue edit river-report \"Add a map\"    what it shall say instead
 
-A message waits while its thread is busy, or while every place of its runtime is taken. Dropping one
-touches neither the run before it nor the messages beside it; `threadline cancel` ends all of them. An
+A message waits here while its thread is busy, or while every place of the OpenClaw gateway is taken.
+Turns that the bridge has taken already, and that wait there for a place, are listed by
+`threadline status`. Dropping one touches neither the run before it nor the messages beside it; `threadline cancel` ends all of them. An
 edited message keeps its place, its attachments and what it has to deliver (--expect).";
 
 const DELETE: &str = "\

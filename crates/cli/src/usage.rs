@@ -45,7 +45,7 @@ fn parsed(typed: &[OsString]) -> Result<Cli, Error> {
     let help = typed.get(1).is_some_and(|word| word == "help");
     let typed: Vec<&OsString> = typed
         .iter()
-        .filter(|word| !(help && *word == "--json"))
+        .filter(|word| !(help && ["--json", "--help", "-h"].iter().any(|flag| *word == flag)))
         .collect();
     Cli::try_parse_from(&typed).map_err(|error| helped(error, &typed))
 }

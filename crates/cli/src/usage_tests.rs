@@ -51,8 +51,12 @@ fn a_program_hears_one_sentence() {
         said(&["threadline", "threads", "--limit", "-3"]),
         "invalid value '-3' for '--limit <N>': -3 is not in 1..=65535"
     );
-    let help = refused(&["threadline", "help", "--json"]);
-    assert_eq!(help.kind(), ErrorKind::DisplayHelp);
+    let usual = refused(&["threadline", "help"]).render().to_string();
+    for flag in ["--json", "--help", "-h"] {
+        let help = refused(&["threadline", "help", flag]);
+        assert_eq!(help.kind(), ErrorKind::DisplayHelp);
+        assert_eq!(help.render().to_string(), usual);
+    }
     assert_eq!(
         said(&["threadline", "show"]),
         "the following required arguments were not provided: <THREAD>"

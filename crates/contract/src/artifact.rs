@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt};
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{ArtifactScope, Fault, Millis};
+use crate::{ArtifactScope, Fault, Millis, misleads};
 
 /// A SHA-256 digest, lower-case hex on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,7 +82,7 @@ impl ArtifactPath {
     /// they are, or that show as another name. What was delivered before keeps its name.
     pub fn to_deliver(text: impl Into<String>) -> Result<Self, BadPath> {
         match Self::new(text) {
-            Ok(path) if path.0.contains(misleads) => Err(BadPath(path.0)),
+            Ok(path) if path.0.contains(is_unfit) => Err(BadPath(path.0)),
             path => path,
         }
     }
@@ -114,22 +114,19 @@ impl schemars::JsonSchema for ArtifactPath {
     }
 }
 
-/// Letters that no name should hold: control characters, and marks that turn the direction of what is
-/// read. A line break is one of the former; names that hold one are rare, harmless, and delivered.
-fn misleads(c: char) -> bool {
-    let control = c.is_control() && c != '\n';
-    control
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Letters that no name should hold. Names that hold a line break are rare, harmless, and delivered.
+fn is_unfit(c: char) -> bool {
+    misleads(c) && c != '\n'
 }
 
 /// A name as it can be shown: letters that no name should hold are escaped.
 pub fn shown_name(name: &str) -> Cow<'_, str> {
-    if !name.contains(misleads) {
+    if !name.contains(is_unfit) {
         return name.into();
     }
     let mut out = String::with_capacity(name.len() + 8);
     for c in name.chars() {
-        match misleads(c) {
+        match is_unfit(c) {
             true => out.extend(c.escape_default()),
             false => out.push(c),
         }

@@ -12,6 +12,7 @@ pub mod context;
 pub mod event;
 pub mod fault;
 pub mod ids;
+mod letters;
 pub mod method;
 pub mod operator;
 pub mod plugin;
@@ -42,6 +43,7 @@ pub use ids::{
     AccountId, AppThreadKey, BadId, Millis, QuestionId, RequestId, RunId, SessionKey, TokenId,
     gateway_agent,
 };
+pub use letters::misleads;
 pub use policy::{BadPolicy, PermissionLevel, PermissionPolicy, Rule, ToolKind};
 pub use question::{Answer, Question, QuestionKind, QuestionOption, QuestionState};
 pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt, ReceiptText};

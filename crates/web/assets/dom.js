@@ -2,7 +2,7 @@
 
 // A text from elsewhere as a page shows it: what would turn the direction of what is read, and control
 // characters, stand there as the replacement character. The server does the same (`shown.rs`).
-export const shown = (text) => String(text).replace(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
+export const shown = (text) => String(text).replace(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, '\ufffd');
 
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);

@@ -103,7 +103,7 @@ function named({ kept = [], keptTotal }) {
 function after(form, method, result) {
   if (method === 'app.delete') {
     const told = [];
-    if (result.pending) told.push(`What its bridge holds of it goes as soon as it can. ${result.pending}`);
+    if (result.pending) told.push(result.pending);
     if (result.keptFolder) told.push(`${several(result.keptTotal.files, 'file')} that you made or edited stayed in \`${result.keptFolder}\`: ${named(result)}.`);
     if (told.length) sessionStorage.setItem('told', ['The thread is deleted here.', ...told].join(' '));
     return location.assign('/threads?archived=1');

@@ -5,12 +5,10 @@
 
 use maud::{Markup, PreEscaped, html};
 
-/// Whether a letter could make a text read as another one: controls, and marks that turn the direction of
-/// writing. Line breaks and tabs are part of a text; letters that are written from the right are letters.
+/// Whether a letter could make a page read as another one. Line breaks and tabs are part of a text; letters
+/// that are written from the right are letters.
 fn misleads(c: char) -> bool {
-    let control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-    control
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    threadline_contract::misleads(c) && !matches!(c, '\n' | '\r' | '\t')
 }
 
 /// A whole page, in which nothing misleads.

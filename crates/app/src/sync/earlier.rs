@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::Path};
 use threadline_contract::{RunId, thread::TaskThread};
 use threadline_files::{FileKind, Root};
 
-use super::{ledger::Ledger, run_folder};
+use super::{FILES, ledger::Ledger, run_folder};
 use crate::{api::EarlierRun, workspace};
 
 /// Runs that are looked for, the newest.
@@ -26,7 +26,7 @@ pub(crate) fn runs(record: &TaskThread) -> Vec<EarlierRun> {
     let mut open = in_the_open(&root, record);
     let mut found = Vec::new();
     for run in newest_first(record) {
-        let apart = format!("{}/files", run_folder(run));
+        let apart = format!("{}/{FILES}", run_folder(run));
         let moved = walked(&root, run, &apart);
         found.extend(open.remove(run).into_iter().chain(moved));
     }

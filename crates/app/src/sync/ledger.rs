@@ -8,7 +8,7 @@ use threadline_files::{Access, Reason, Root, Stamp};
 
 use crate::fault::{internal, storage};
 
-const LEDGER: &str = ".xworkmate/ledger.json";
+pub(super) const LEDGER: &str = ".xworkmate/ledger.json";
 const MOST_BYTES: u64 = 256 << 20;
 
 /// A file that we put in place.

@@ -13,13 +13,19 @@ use std::{
 
 use sha2::Digest as _;
 use threadline_contract::{ArtifactPath, Fault, MAX_RECEIPT_BYTES, Receipt, Sha256};
-use threadline_files::{FileKind, Reason, Root, Stamp, Stat, hash, walk::escaped};
+use threadline_files::{
+    Entry, FileKind, Reason, Root, Stamp, Stat, hash, is_temporary, walk::escaped,
+};
 
-use super::ledger::Ledger;
+use super::{
+    FILES, PARTS, RUNS,
+    ledger::{LEDGER, Ledger},
+    receipt,
+};
 use crate::{
     api::{FileTotal, OwnFile},
     fault::storage,
-    workspace::NOTES,
+    workspace::{NOTES, OWNER},
 };
 
 /// Files of the user that are named one by one.
@@ -112,12 +118,7 @@ impl<'a> Search<'a> {
 
     /// Goes through a folder at `at`, which stands for `within` among the files that are known.
     fn folder(&mut self, at: &Path, within: &Path, known: &Known) -> Result<(), Fault> {
-        let entries = match self.root.entries(at) {
-            Ok(entries) => entries,
-            Err(e) if e.reason() == Reason::NotFound => return Ok(()),
-            Err(e) => return Err(storage(e)),
-        };
-        for entry in entries {
+        for entry in self.entries(at)? {
             if at.as_os_str().is_empty() && entry.name == OsStr::new(NOTES) {
                 continue;
             }
@@ -192,22 +193,17 @@ impl<'a> Search<'a> {
         matches!(hash::file(&file), Ok(hash::Hashed::Stable { sha256, .. }) if Sha256(sha256) == was.sha256)
     }
 
-    /// Goes through our notes: the files of earlier runs, and then the notes themselves.
+    /// Goes through our notes: the files of earlier runs, what the user put among them, and then the notes
+    /// themselves.
     fn notes(&mut self) -> Result<(), Fault> {
-        let runs = Path::new(NOTES).join("runs");
-        let entries = match self.root.entries(&runs) {
-            Ok(entries) => entries,
-            Err(e) if e.reason() == Reason::NotFound => Vec::new(),
-            Err(e) => return Err(storage(e)),
-        };
         let before = self.found.own_total.files;
-        for entry in entries.iter().filter(|e| e.kind == FileKind::Dir) {
-            let run = runs.join(&entry.name);
-            let known = self.receipt(&run);
-            let own = self.found.own_total.files;
-            self.folder(&run.join("files"), Path::new(""), &known)?;
-            if self.delivered == Delivered::Go && self.found.own_total.files == own {
-                self.root.remove_dir_all(&run).map_err(storage)?;
+        for entry in self.entries(Path::new(NOTES))? {
+            let path = Path::new(NOTES).join(&entry.name);
+            let is_note = [OWNER, LEDGER].map(Path::new).contains(&path.as_path());
+            match entry.kind {
+                FileKind::Dir if entry.name == OsStr::new(RUNS) => self.runs(&path)?,
+                FileKind::File if is_note => {}
+                _ => self.among_notes(&path, &entry)?,
             }
         }
         let nothing_own = self.found.own_total.files == before;
@@ -220,8 +216,54 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
+    /// Goes through our notes of runs.
+    fn runs(&mut self, runs: &Path) -> Result<(), Fault> {
+        for entry in self.entries(runs)? {
+            let run = runs.join(&entry.name);
+            if entry.kind != FileKind::Dir {
+                self.among_notes(&run, &entry)?;
+                continue;
+            }
+            let own = self.found.own_total.files;
+            for entry in self.entries(&run)? {
+                let path = run.join(&entry.name);
+                match (entry.kind, entry.name.to_str()) {
+                    (FileKind::Dir, Some(FILES)) => {
+                        let known = self.receipt(&run);
+                        self.folder(&path, Path::new(""), &known)?;
+                    }
+                    // Downloads that are not finished are nobody's.
+                    (FileKind::Dir, Some(PARTS)) | (FileKind::File, Some(receipt::NAME)) => {}
+                    _ => self.among_notes(&path, &entry)?,
+                }
+            }
+            if self.delivered == Delivered::Go && self.found.own_total.files == own {
+                self.root.remove_dir_all(&run).map_err(storage)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Something among our notes that is none of them: the user's, unless a write of ours was cut short.
+    fn among_notes(&mut self, path: &Path, entry: &Entry) -> Result<(), Fault> {
+        let nothing_known = Known::These(BTreeMap::new());
+        match entry.kind {
+            FileKind::Dir => self.folder(path, Path::new(""), &nothing_known),
+            FileKind::File if is_temporary(&entry.name) => Ok(()),
+            _ => self.file(path, Path::new(""), &nothing_known),
+        }
+    }
+
+    fn entries(&self, folder: &Path) -> Result<Vec<Entry>, Fault> {
+        match self.root.entries(folder) {
+            Ok(entries) => Ok(entries),
+            Err(e) if e.reason() == Reason::NotFound => Ok(Vec::new()),
+            Err(e) => Err(storage(e)),
+        }
+    }
+
     fn receipt(&self, run: &Path) -> Known {
-        let path: PathBuf = run.join("receipt.json");
+        let path: PathBuf = run.join(receipt::NAME);
         let receipt = match self.root.read_limited(&path, MAX_RECEIPT_BYTES) {
             Ok(bytes) => Receipt::from_bytes(&bytes).ok(),
             Err(e) if e.reason() == Reason::NotFound => return Known::Everything,

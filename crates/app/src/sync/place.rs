@@ -9,7 +9,7 @@ use threadline_contract::{
 use threadline_files::{Access, FileKind, Reason, Result, Root, hash};
 
 use super::{
-    Missed,
+    FILES, Missed,
     download::Fetched,
     ledger::{Ledger, Ours},
     run_folder,
@@ -122,7 +122,7 @@ fn archive(
         if digest(root, &path).map_err(storage)? != Some(ours.sha256) {
             continue;
         }
-        let to = format!("{}/files/{path}", run_folder(&ours.run_id));
+        let to = format!("{}/{FILES}/{path}", run_folder(&ours.run_id));
         make_parent(root, &to).map_err(storage)?;
         root.rename(path.as_str(), &to).map_err(storage)?;
         moved += 1;

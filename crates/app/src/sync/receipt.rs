@@ -11,7 +11,7 @@ use threadline_files::{Access, Root};
 use super::{Missed, run_folder};
 use crate::bridge::snapshot::Snapshot;
 
-const NAME: &str = "receipt.json";
+pub(super) const NAME: &str = "receipt.json";
 
 /// The receipt of a run with these files. None when the list is known not to be whole: what was
 /// refused of it is told file by file, and a receipt must name all.

@@ -193,3 +193,62 @@ async fn a_deletion_that_was_cut_short_leaves_the_files_of_the_user_too() {
         ["deep/er/x.bin", "link", "notes.txt", "report.md"]
     );
 }
+
+/// Files that the user put among our notes are the user's like any other.
+#[tokio::test]
+async fn files_of_the_user_among_our_notes_stay_too() {
+    let world = World::new().await;
+    world.bridge.always(Plan::done("ok").file("a.txt", "a"));
+    let thread = world.done("go").await;
+    world.app.archive(id(&thread)).await.unwrap();
+    let folder = world.workspace(&thread);
+    let run = thread.context_state.messages[0].run_id.clone().unwrap();
+    let paths = [
+        ".xworkmate/deep/er/todo.md".to_owned(),
+        ".xworkmate/mine.txt".to_owned(),
+        format!(".xworkmate/runs/{run}/mine.txt"),
+        ".xworkmate/runs/mine.txt".to_owned(),
+    ];
+    for path in &paths {
+        fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
+        fs::write(folder.join(path), "mine").unwrap();
+    }
+    // A write of ours that was cut short is not.
+    fs::write(folder.join(".xworkmate/.threadline-1-1.tmp"), "x").unwrap();
+    let mut mine: Vec<OwnFile> = paths.iter().map(|path| own(path, 4, false)).collect();
+    mine.sort_by(|a, b| a.path.cmp(&b.path));
+    let all = FileTotal {
+        files: 4,
+        bytes: 16,
+    };
+    let preview = world.app.delete_preview(&thread.name).await.unwrap();
+    assert_eq!(
+        preview,
+        DeletionPreview {
+            thread_id: thread.thread_id.clone(),
+            name: thread.name.clone(),
+            folder: Some(path(&folder)),
+            delivered: FileTotal { files: 1, bytes: 1 },
+            yours: mine.clone(),
+            yours_total: all,
+            yours_digest: preview.yours_digest.clone(),
+        }
+    );
+    let deleted = world.app.delete(deletion(&thread)).await.unwrap();
+    assert_eq!(
+        deleted,
+        Deleted {
+            thread_id: thread.thread_id.clone(),
+            name: thread.name.clone(),
+            removed_folder: None,
+            kept_folder: Some(path(&folder)),
+            kept: mine,
+            kept_total: all,
+            pending: None,
+        }
+    );
+    for path in &paths {
+        assert_eq!(fs::read_to_string(folder.join(path)).unwrap(), "mine");
+    }
+    assert_eq!(tree(&folder), Vec::<String>::new());
+}

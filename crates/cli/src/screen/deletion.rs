@@ -63,10 +63,7 @@ pub(crate) fn after(gone: &Deleted, folder: &str, to: Terminal) -> String {
         (None, None) => out.push_str(&format!("; {} stays.\n", line(folder))),
     }
     if let Some(why) = &gone.pending {
-        out.push_str(&format!(
-            "What its bridge holds of it goes as soon as it can: {}\n",
-            line(why)
-        ));
+        out.push_str(&format!("{}\n", line(why)));
     }
     out
 }

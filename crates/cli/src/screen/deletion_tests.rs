@@ -68,7 +68,7 @@ fn what_stays_is_named_with_its_folder() {
     gone.pending = Some("It is away.".into());
     assert_eq!(
         after(&gone, "/x", to),
-        "river-report is gone, and with it /h/draft-1-1.\nWhat its bridge holds of it goes as soon as it can: It is away.\n"
+        "river-report is gone, and with it /h/draft-1-1.\nIt is away.\n"
     );
     gone.removed_folder = None;
     gone.pending = None;

@@ -115,7 +115,7 @@ fn verdict(report: &Report, to: Terminal) -> String {
     format!("{} {}{extra}\n", to.bad("Not intact:"), parts.join(" "))
 }
 
-/// What there is of the files of runs, thread by thread, and how to say what may go.
+/// How much there is of the files of runs, thread by thread what could go, and how to say what may.
 pub(crate) fn stock(view: &GcView, now: Millis, zone: &TimeZone, to: Terminal) -> String {
     let gc = &view.gc;
     let all = gc.freed_bytes.saturating_add(gc.bytes_after);

@@ -3,26 +3,20 @@
 use jiff::{Timestamp, tz::TimeZone};
 use threadline_app::api::FilesNow;
 use threadline_contract::{
-    Code, Millis, ResultCode,
+    Code, Millis, ResultCode, misleads,
     thread::{Lifecycle, SyncStatus, TurnState},
     url::encoded,
 };
 
 use super::width;
 
-/// Whether a letter could act on a terminal, or make a text read as another one: controls (C0, C1 and
-/// DEL), and those that turn the direction of writing.
-pub(crate) fn acts(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// A JSON text in which nothing can act on a terminal: what could is escaped, so that a program reads the
 /// same as before.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        match acts(c) {
-            // Outside the basic plane nothing acts.
+        match misleads(c) {
+            // They all lie in the basic plane.
             true => out.push_str(&format!("\\u{:04x}", c as u32)),
             false => out.push(c),
         }
@@ -36,7 +30,7 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\t' => c,
-            c if acts(c) => '\u{fffd}',
+            c if misleads(c) => '\u{fffd}',
             c => c,
         })
         .collect()

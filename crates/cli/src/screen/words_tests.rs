@@ -67,6 +67,14 @@ fn nothing_from_elsewhere_steers_the_terminal() {
         serde_json::from_str::<serde_json::Value>(&safe).unwrap(),
         raw
     );
+    // Marks of direction and separators of lines: a name could be read as another one.
+    let marks = "a\u{61c}b\u{200e}c\u{200f}d\u{2028}e\u{2029}f\u{2066}g";
+    let shown = clean(marks).replace('\u{fffd}', "?");
+    assert_eq!(shown, "a?b?c?d?e?f?g");
+    assert_eq!(
+        escaped_json(marks),
+        r"a\u061cb\u200ec\u200fd\u2028e\u2029f\u2066g"
+    );
     assert_eq!(fit("Báo cáo về sông", 15), "Báo cáo về sông");
     assert_eq!(fit("河流报告", 8), "河流报告");
     assert_eq!(fit("河流报告", 7), "河流报…");

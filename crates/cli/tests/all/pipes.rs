@@ -59,7 +59,7 @@ fn a_command_whose_output_nobody_reads_ends_quietly() {
 #[test]
 fn nothing_that_is_printed_acts_on_a_terminal() {
     let world = World::new();
-    let nasty = "a\u{9b}31m\u{7f}\u{202e}b\u{1b}]0;x\u{7}";
+    let nasty = "a\u{9b}31m\u{7f}\u{202e}b\u{1b}]0;x\u{7}\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}c";
     let sent = world.run(&["run", nasty, "--detach", "--json"]).ended(0);
     let name = sent.lines()[1]["data"]["name"].as_str().unwrap().to_owned();
     world.run(&["watch", &name]).ended(0);
@@ -77,7 +77,7 @@ fn nothing_that_is_printed_acts_on_a_terminal() {
     ];
     for words in commands {
         let said = world.run(words);
-        let acts = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        let acts = |c: char| c != '\n' && threadline_contract::misleads(c);
         let found: Vec<char> = said
             .out
             .chars()

@@ -37,7 +37,7 @@ fn ended(past: &Past, status: EndStatus, fault: Option<(Code, String)>) -> End {
         message: message.or(missing),
         text: (!text.is_empty()).then(|| text.to_owned()),
         usage: past.usage(),
-        wrote: wrote(past),
+        wrote: wrote(past, status),
     }
 }
 
@@ -293,7 +293,7 @@ pub(super) fn closed_tools(past: &Past, end: Option<&End>, now: i64) -> Vec<Tool
     let closed = past.tools.values().filter(open).map(|tool| {
         let (state, detail) = match worked {
             true if past.declined.contains(&tool.id) => (StepState::Failed, None),
-            true if is_unanswered(past, tool) => (StepState::Failed, Some(UNANSWERED)),
+            true if past.not_permitted.contains(&tool.id) => (StepState::Failed, Some(UNANSWERED)),
             true => (StepState::Done, tool.detail.is_none().then_some(UNTOLD)),
             false => (StepState::Failed, None),
         };
@@ -308,19 +308,18 @@ pub(super) fn closed_tools(past: &Past, end: Option<&End>, now: i64) -> Vec<Tool
     closed.collect()
 }
 
-/// Whether the agent asked if it may, and nobody ever said.
-fn is_unanswered(past: &Past, tool: &Tool) -> bool {
-    let mut open = past.open().filter_map(|w| w.asked.question.as_ref());
-    open.any(|question| question.tool.as_deref() == Some(&tool.id))
-}
-
-/// Files that tool calls name as written, of those that did not fail.
-fn wrote(past: &Past) -> Vec<String> {
-    let counts = |tool: &&Tool| {
-        let is_over = tool.state != StepState::Running;
-        tool.state != StepState::Failed
-            && !past.declined.contains(&tool.id)
-            && (is_over || !is_unanswered(past, tool))
+/// Files that tool calls name as written. A call that failed or never ran wrote nothing: one that was
+/// declined, one whose permission nobody gave, and one that still waited to begin when the turn was broken
+/// off.
+fn wrote(past: &Past, status: EndStatus) -> Vec<String> {
+    let counts = |tool: &&Tool| match tool.state {
+        _ if past.declined.contains(&tool.id) => false,
+        StepState::Done => true,
+        StepState::Failed => false,
+        StepState::Running => {
+            let never_began = tool.is_pending && status != EndStatus::Completed;
+            !never_began && !past.not_permitted.contains(&tool.id)
+        }
     };
     let mut all: Vec<String> = Vec::new();
     for path in past.tools.values().filter(counts).flat_map(|t| &t.wrote) {

@@ -183,6 +183,8 @@ pub(super) struct Past {
     pub(super) has_declined: bool,
     /// Tool calls that a person said no to.
     pub(super) declined: BTreeSet<String>,
+    /// Tool calls that need a permission which nobody gave, also when the question was taken back.
+    pub(super) not_permitted: BTreeSet<String>,
     /// Everything it said.
     pub(super) text: String,
     pub(super) message: Option<String>,
@@ -300,6 +302,8 @@ impl Past {
                 self.sent.insert(key);
             }
             Fact::Asked(asked) => {
+                let tool = asked.question.as_ref().and_then(|p| p.tool.clone());
+                self.not_permitted.extend(tool);
                 let waiting = Waiting {
                     asked,
                     answer: None,
@@ -398,11 +402,17 @@ impl journaled::Past for Past {
                 let Some(waiting) = waiting.find(asked) else {
                     return;
                 };
-                if let Some(permission) = &waiting.asked.question
-                    && permission.is_no(answer.as_deref())
-                {
-                    self.has_declined = true;
-                    self.declined.extend(permission.tool.clone());
+                if let Some(permission) = &waiting.asked.question {
+                    if permission.is_no(answer.as_deref()) {
+                        self.has_declined = true;
+                        self.declined.extend(permission.tool.clone());
+                    } else if let Some(tool) = &permission.tool {
+                        self.not_permitted.remove(tool);
+                        // Not every agent says that it begins then.
+                        if let Some(tool) = self.tools.get_mut(tool) {
+                            tool.is_pending = false;
+                        }
+                    }
                 }
                 waiting.answer = Some(answer);
             }

@@ -28,6 +28,9 @@ pub(super) struct Tool {
     pub(super) title: String,
     pub(super) kind: Option<String>,
     pub(super) state: StepState,
+    /// The agent said that it has not begun yet.
+    #[serde(default)]
+    pub(super) is_pending: bool,
     pub(super) detail: Option<String>,
     /// Files that it names as written.
     pub(super) wrote: BTreeSet<String>,
@@ -50,6 +53,7 @@ impl Tool {
             title: String::new(),
             kind: None,
             state: StepState::Running,
+            is_pending: false,
             detail: None,
             wrote: BTreeSet::new(),
             began: now,
@@ -70,6 +74,9 @@ impl Tool {
             // An end is not taken back by an agent that tells about the beginning again.
             _ => tool.state,
         };
+        if let Some(status) = text(update, &["status"]) {
+            tool.is_pending = status == "pending";
+        }
         if tool.state != StepState::Running && tool.took.is_none() {
             tool.took = Some((now - tool.began).max(0));
         }

@@ -1,7 +1,9 @@
 //! Stopping a turn: a request until the agent confirms.
 
+use std::collections::BTreeMap;
+
 use pretty_assertions::assert_eq;
-use threadline_contract::Code;
+use threadline_contract::{Code, EmptyReason};
 use threadline_runtimes::{EndStatus, Registry, Runtime as _, Update};
 
 use crate::world::*;
@@ -61,12 +63,38 @@ async fn a_stop_at_a_question_takes_the_question_back() {
             (EndStatus::Cancelled, None),
             "{agent}"
         );
+        // What it asked for was never written, so nothing is missing.
+        assert_eq!(end.wrote, Vec::<String>::new(), "{agent}");
+        let (delivered, manifest) = files(&acp, &plan, &end).await;
+        assert_eq!(
+            (delivered, manifest.omitted, manifest.empty_reason),
+            (BTreeMap::new(), vec![], Some(EmptyReason::ScopeEmpty)),
+            "{agent}"
+        );
         let late = acp
             .answer(&plan.run_ref(), &ask.id, Some("Yes"))
             .await
             .unwrap_err();
         assert_eq!(late.code, Code::QuestionAlreadyClosed);
     }
+}
+
+#[tokio::test]
+async fn a_call_that_was_only_announced_wrote_nothing() {
+    let world = World::new();
+    let acp = world.acp();
+    let plan = plan("r1", "!announce a.md\n!say working\n!hang");
+    let mut follow = begin(&acp, &plan).await;
+    assert_eq!(said(&mut follow).await, "working");
+    acp.cancel(&plan.run_ref()).await.unwrap();
+    let (_, end) = rest(follow).await;
+    let end = end.unwrap();
+    assert_eq!(
+        (end.status, &end.wrote),
+        (EndStatus::Cancelled, &Vec::<String>::new())
+    );
+    let (delivered, manifest) = files(&acp, &plan, &end).await;
+    assert_eq!((delivered, manifest.omitted), (BTreeMap::new(), vec![]));
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ pub(crate) fn deleted(pending: Option<&str>, kept: Option<&Stayed<'_>>, next: &s
         &html! {
             h1 { "The thread is deleted here" }
             @if let Some(pending) = pending {
-                p { "What its bridge holds of it goes as soon as it can. " (words::ticked(pending)) }
+                p { (words::ticked(pending)) }
             }
             @if let Some(kept) = kept {
                 p { (words::several(kept.total, "file")) " that you made or edited stayed in " code { (kept.folder) } ":" }
