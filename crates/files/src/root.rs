@@ -169,8 +169,10 @@ impl Root {
     /// A regular file of at most `limit` bytes, read whole.
     pub fn read_limited(&self, rel: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
         let rel = rel.as_ref();
-        let file = self.open_file(rel)?;
-        let mut bytes = Vec::new();
+        let (file, stamp) = self.open_stamped(rel)?;
+        // Room for all of it and the end, so that it is read at once.
+        let room = stamp.size.min(limit).saturating_add(1);
+        let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
         file.take(limit.saturating_add(1))
             .read_to_end(&mut bytes)
             .map_err(|e| Error::io(e, self.path.join(rel)))?;

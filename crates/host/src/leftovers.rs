@@ -95,7 +95,7 @@ pub(crate) fn left_behind(hosts: &[DeadHost<'_>]) -> Vec<Vec<ProcessId>> {
             found.push(ProcessId {
                 pid,
                 started: stat.started,
-                system: system.clone(),
+                system: system.to_owned(),
             });
         }
     }

@@ -1,6 +1,6 @@
 //! Processes: telling one from another that got its number, ending it.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::LazyLock};
 
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ impl ProcessId {
         Some(Self {
             pid,
             started: stat(pid)?.started,
-            system: system(),
+            system: system().to_owned(),
         })
     }
 
@@ -95,9 +95,13 @@ pub(crate) fn all() -> Vec<(u32, Stat)> {
 }
 
 /// Which start of the system this is.
-pub(crate) fn system() -> String {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
+pub(crate) fn system() -> &'static str {
+    // A process lives in one; thousands of hosts are compared with it.
+    static ID: LazyLock<String> = LazyLock::new(|| {
+        let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        id.trim().to_owned()
+    });
+    &ID
 }
 
 /// Ends whatever descends from this process, which as a sub-reaper loses no descendant.

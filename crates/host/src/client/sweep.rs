@@ -129,7 +129,7 @@ fn sweep(places: Vec<Place>) -> Result<Sweep, HostError> {
             Err(e) => Err(e),
         };
         match held {
-            Ok(Some(held)) => match held.state.is_clean(&system) {
+            Ok(Some(held)) => match held.state.is_clean(system) {
                 // The system was started anew since, so nothing of it can be left.
                 true => _ = held.place.remove_socket(),
                 false => dead.push(held),

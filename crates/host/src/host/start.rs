@@ -161,7 +161,7 @@ fn sweep_earlier(place: &Place) -> Result<(), Failed> {
     let Some(state) = earlier else {
         return Ok(());
     };
-    if !place.has_socket() || state.is_clean(&procs::system()) {
+    if !place.has_socket() || state.is_clean(procs::system()) {
         return Ok(());
     }
     match end_leftovers(&[(&state).into()], PATIENCE).contains(&None) {
