@@ -6,6 +6,7 @@
 
 mod deletion;
 mod queue;
+pub(crate) mod turn;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use threadline_contract::{
 pub use self::{
     deletion::{DeleteParams, Deleted, DeletionPreview, FileTotal, OwnFile},
     queue::{CancelParams, EditTurnParams, Queue, QueueParams, QueuedTurnView, TurnParams},
+    turn::TurnView,
 };
 
 /// Sends a turn; makes the thread when none is named. [`SendParams`] → [`ThreadView`].
@@ -32,6 +34,8 @@ pub const RETRY: &str = "app.retry";
 pub const LIST: &str = "app.list";
 /// One thread with all of its state. [`ThreadParams`] → [`ThreadView`].
 pub const SHOW: &str = "app.show";
+/// One turn of a thread with what came of it, also after the thread has gone on. [`TurnParams`] → [`TurnView`].
+pub const TURN: &str = "app.turn";
 /// Stops the run and drops the turns that wait, or only one turn. [`CancelParams`] → [`ThreadView`].
 pub const CANCEL: &str = "app.cancel";
 /// The turns that wait here, in the order in which they start. [`QueueParams`] → [`Queue`].
@@ -78,11 +82,12 @@ pub const OPERATOR_CANCEL: &str = "app.operator.cancel";
 pub const PROBLEMS: &str = "app.problems";
 
 /// Every method, in the order of the documentation.
-pub const ALL: [&str; 23] = [
+pub const ALL: [&str; 24] = [
     SEND,
     RETRY,
     LIST,
     SHOW,
+    TURN,
     CANCEL,
     QUEUE_LIST,
     QUEUE_DROP,

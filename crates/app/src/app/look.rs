@@ -273,8 +273,10 @@ impl Core {
         if !thread.context_state.last_artifacts.is_empty() {
             let (verified, key) = (self.verified.clone(), key.clone());
             let mut files = std::mem::take(&mut thread.context_state.last_artifacts);
+            let association = thread.context_state.task_association.as_ref();
+            let run = association.and_then(|a| a.run_id.clone());
             let mark = move || {
-                verified.mark(&folder, &key, &mut files);
+                verified.mark(&folder, &key, run.as_ref(), &mut files);
                 files
             };
             thread.context_state.last_artifacts = self.blocking(mark).await?;

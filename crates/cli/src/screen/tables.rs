@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use threadline_app::api::{AskedQuestion, Away, FilesNow, Summary, ThreadView};
+use threadline_app::api::{AskedQuestion, Away, FilesNow, Summary, ThreadView, TurnView};
 use threadline_contract::{
     Millis, Question, QuestionState, RunId,
     thread::{ContextState, Lifecycle, Message, Role},
@@ -140,7 +140,8 @@ pub(crate) fn thread(
         ));
     }
     out.push('\n');
-    out.push_str(&summary(view, &Given::default(), to, home));
+    let turn = TurnView::current(view);
+    out.push_str(&summary(view, &turn, &Given::default(), to, home));
     out
 }
 
