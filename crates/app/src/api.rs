@@ -259,7 +259,13 @@ pub struct Summary {
     pub files: u32,
     /// How many bytes they have.
     pub bytes: u64,
-    /// How these files are now; absent, where nobody looked.
+    /// How many files its earlier runs brought.
+    #[serde(default)]
+    pub earlier_files: u64,
+    /// How many bytes those have.
+    #[serde(default)]
+    pub earlier_bytes: u64,
+    /// How the files of its last run are now; absent, where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_now: Option<FilesNow>,
     /// How many questions of it wait for an answer.
@@ -376,6 +382,9 @@ pub struct EarlierRun {
     pub bytes: u64,
     /// Their paths in the folder; of many, the first.
     pub paths: Vec<String>,
+    /// Those of these paths that are not any more what was delivered: somebody edited or replaced them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<String>,
 }
 
 /// A bridge that cannot be heard, and is tried again.

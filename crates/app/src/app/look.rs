@@ -66,7 +66,8 @@ impl App {
         let key = self.core.find(thread)?;
         let mut view = self.core.view(&key).await?;
         let record = view.thread.clone();
-        let look = move || earlier::runs(&record);
+        let verified = self.core.verified.clone();
+        let look = move || earlier::runs(&record, &verified);
         view.earlier = self.core.blocking(look).await?;
         Ok(view)
     }

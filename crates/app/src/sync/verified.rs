@@ -104,7 +104,7 @@ impl Verified {
         now
     }
 
-    fn holds(
+    pub(super) fn holds(
         &self,
         root: &Root,
         ledger: &Ledger,

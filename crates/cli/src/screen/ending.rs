@@ -38,7 +38,11 @@ pub(crate) fn summary(
     if result.artifacts.is_empty()
         && result.artifact_sync_status == Some(SyncStatus::NoExportedArtifacts)
     {
-        out.push_str(&format!("{}\n", to.dim("No files.")));
+        let none = match view.earlier.is_empty() {
+            true => "No files.",
+            false => "No files of the last run.",
+        };
+        out.push_str(&format!("{}\n", to.dim(none)));
     }
     out.push_str(&not_taken(&result.omitted, to));
     // What a failed run says about its files only repeats why it failed.

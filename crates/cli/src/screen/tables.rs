@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use threadline_app::api::{AskedQuestion, Away, FilesNow, Summary, ThreadView, TurnView};
+use threadline_app::api::{
+    AskedQuestion, Away, EarlierRun, FilesNow, Summary, ThreadView, TurnView,
+};
 use threadline_contract::{
     Millis, Question, QuestionState, RunId,
     thread::{ContextState, Lifecycle, Message, Role},
@@ -15,6 +17,9 @@ use super::{
     words::{ago, clean, clock, columns, count, fit, line, quoted, short, size, standing, turn},
     wrap::{hanging, wrap},
 };
+
+/// Files of an earlier run that are named.
+const EARLIER_NAMED: usize = 10;
 
 /// Columns that are left for a title before other columns make room for it.
 const TITLE: usize = 16;
@@ -33,6 +38,7 @@ pub(crate) fn threads(list: &[Summary], now: Millis, zone: &TimeZone, to: Termin
                 t.away,
             );
             let files = match (t.files, t.files_now) {
+                (0, _) if t.earlier_files > 0 => format!("{} earlier", t.earlier_files),
                 (0, _) => String::new(),
                 (n, now) => format!(
                     "{}, {}{}",
@@ -40,6 +46,10 @@ pub(crate) fn threads(list: &[Summary], now: Millis, zone: &TimeZone, to: Termin
                     size(t.bytes),
                     if now.is_none() { ", not looked at" } else { "" }
                 ),
+            };
+            let files = match (t.files, t.earlier_files) {
+                (0, _) | (_, 0) => files,
+                (_, n) => format!("{files}, {n} earlier"),
             };
             let when = ago(now, t.updated_at_ms, zone);
             [t.name.clone(), state.to_owned(), files, when]
@@ -142,6 +152,33 @@ pub(crate) fn thread(
     out.push('\n');
     let turn = TurnView::current(view);
     out.push_str(&summary(view, &turn, &Given::default(), to, home));
+    out.push_str(&earlier(&view.earlier, to, home));
+    out
+}
+
+/// What earlier runs delivered and is still here.
+fn earlier(runs: &[EarlierRun], to: Terminal, home: Option<&str>) -> String {
+    let mut out = String::new();
+    for run in runs {
+        out.push_str(&format!(
+            "\n{}  {} in {}\n",
+            to.dim("Of an earlier run"),
+            count(run.files.into(), "file"),
+            to.path(&run.folder, home)
+        ));
+        for path in run.paths.iter().take(EARLIER_NAMED) {
+            let edited = match run.edited.contains(path) {
+                true => format!("  {}", to.warn("edited since")),
+                false => String::new(),
+            };
+            out.push_str(&format!("  {}{edited}\n", line(path)));
+        }
+        let named = run.paths.len().min(EARLIER_NAMED) as u64;
+        if u64::from(run.files) > named {
+            let more = u64::from(run.files) - named;
+            out.push_str(&format!("  and {more} more\n"));
+        }
+    }
     out
 }
 

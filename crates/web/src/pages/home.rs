@@ -208,15 +208,26 @@ fn working(thread: &Summary) -> Markup {
     }
 }
 
+/// How many files its earlier runs brought.
+pub(super) fn earlier_files(thread: &Summary) -> Markup {
+    html! {
+        @if thread.earlier_files > 0 {
+            " · " (words::several(thread.earlier_files, "file")) " of earlier runs"
+        }
+    }
+}
+
 fn done(thread: &Summary) -> Markup {
     html! {
         a.row href=(urls::thread(&thread.name)) #(format!("t-{}", thread.name)) {
             b { (thread.title) }
             span.why {
                 @match thread.files {
+                    0 if thread.earlier_files > 0 => "No new files",
                     0 => "No files",
                     n => { (words::several(n.into(), "file")) " · " (words::size(thread.bytes)) },
                 }
+                (earlier_files(thread))
                 @if lacks_files(thread) { " · not every file is here" }
             }
             span.end { (words::state_of(thread)) span.muted.small { (words::clock(thread.updated_at_ms)) } }
