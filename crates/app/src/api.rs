@@ -6,6 +6,7 @@
 
 mod deletion;
 mod queue;
+pub(crate) mod turn;
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,10 @@ use threadline_contract::{
 
 pub use self::{
     deletion::{DeleteParams, Deleted, DeletionPreview, FileTotal, OwnFile},
-    queue::{CancelParams, EditTurnParams, Queue, QueueParams, QueuedTurnView, TurnParams},
+    queue::{
+        CancelParams, EditTurnParams, Queue, QueueParams, QueuedTurnView, TurnParams, WaitsFor,
+    },
+    turn::TurnView,
 };
 
 /// Sends a turn; makes the thread when none is named. [`SendParams`] → [`ThreadView`].
@@ -32,6 +36,8 @@ pub const RETRY: &str = "app.retry";
 pub const LIST: &str = "app.list";
 /// One thread with all of its state. [`ThreadParams`] → [`ThreadView`].
 pub const SHOW: &str = "app.show";
+/// One turn of a thread with what came of it, also after the thread has gone on. [`TurnParams`] → [`TurnView`].
+pub const TURN: &str = "app.turn";
 /// Stops the run and drops the turns that wait, or only one turn. [`CancelParams`] → [`ThreadView`].
 pub const CANCEL: &str = "app.cancel";
 /// The turns that wait here, in the order in which they start. [`QueueParams`] → [`Queue`].
@@ -78,11 +84,12 @@ pub const OPERATOR_CANCEL: &str = "app.operator.cancel";
 pub const PROBLEMS: &str = "app.problems";
 
 /// Every method, in the order of the documentation.
-pub const ALL: [&str; 23] = [
+pub const ALL: [&str; 24] = [
     SEND,
     RETRY,
     LIST,
     SHOW,
+    TURN,
     CANCEL,
     QUEUE_LIST,
     QUEUE_DROP,
@@ -254,7 +261,13 @@ pub struct Summary {
     pub files: u32,
     /// How many bytes they have.
     pub bytes: u64,
-    /// How these files are now; absent, where nobody looked.
+    /// How many files its earlier runs brought.
+    #[serde(default)]
+    pub earlier_files: u64,
+    /// How many bytes those have.
+    #[serde(default)]
+    pub earlier_bytes: u64,
+    /// How the files of its last run are now; absent, where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_now: Option<FilesNow>,
     /// How many questions of it wait for an answer.
@@ -263,6 +276,9 @@ pub struct Summary {
     /// How many turns of it wait.
     #[serde(default)]
     pub queued_turns: u32,
+    /// Its turn was taken by its bridge, and waits there for a free place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueuePlace>,
     /// Why its last run did not succeed, as the thread was told; shortened where it is long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -371,6 +387,9 @@ pub struct EarlierRun {
     pub bytes: u64,
     /// Their paths in the folder; of many, the first.
     pub paths: Vec<String>,
+    /// Those of these paths that are not any more what was delivered: somebody edited or replaced them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<String>,
 }
 
 /// A bridge that cannot be heard, and is tried again.

@@ -17,6 +17,7 @@ mod queue;
 mod resume;
 mod run;
 mod send;
+mod show_turn;
 mod syncing;
 mod threads;
 mod waiting_turns;

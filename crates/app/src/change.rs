@@ -3,6 +3,7 @@
 //! What concerns a run names the request that it was sent with: an answer that comes after the
 //! thread has moved on, or after the user stopped the run, changes nothing.
 
+pub(crate) mod result;
 mod waiting;
 
 use threadline_contract::{
@@ -10,7 +11,7 @@ use threadline_contract::{
     RunId, RunStatus,
     thread::{
         CLOSED_QUESTIONS, ExecutionMode, Lifecycle, Message, Move, QueuedTurn, Role, SyncStatus,
-        TaskAssociation, TaskThread, TurnState,
+        TaskAssociation, TaskThread, TurnResult, TurnState,
     },
 };
 
@@ -75,7 +76,7 @@ pub(crate) fn turned_away(record: &mut TaskThread, turn: &QueuedTurn, fault: &Fa
     }
     ask(record, turn, TurnState::Failed);
     associate(record, &turn.request_id, turn.queued_at_ms);
-    fail(record, ResultCode::Code(fault.code), &fault.message);
+    fail(record, &turn.request_id, fault);
     true
 }
 
@@ -121,7 +122,7 @@ pub(crate) fn begin(
     let turn = context.queued_turns.remove(at);
     associate(record, request, now);
     record.lifecycle_state.last_run_at_ms = Some(now);
-    mark(record, turn.queued_at_ms, TurnState::Running);
+    mark(record, request, TurnState::Running);
     unsettle(record, SyncStatus::Running);
     Ok(Some(turn))
 }
@@ -132,7 +133,6 @@ pub(crate) fn announced(
     request: &RequestId,
     run: &RunId,
     scope: Option<&ArtifactScope>,
-    asked_at: Millis,
 ) {
     let Some(association) = current(record, request) else {
         return;
@@ -145,22 +145,15 @@ pub(crate) fn announced(
     if association.artifact_scope.is_none() {
         association.artifact_scope = scope.cloned();
     }
-    let messages = record.context_state.messages.iter_mut().rev();
-    let mut own = messages.filter(|m| m.role == Role::User && m.timestamp_ms == asked_at);
-    if let Some(message) = own.next() {
+    if let Some(message) = result::message_of(record, request) {
         message.run_id = Some(run.clone());
     }
 }
 
 /// A running handle: what it says about the run, and nothing about its end.
-pub(crate) fn handle(
-    record: &mut TaskThread,
-    request: &RequestId,
-    snapshot: &Snapshot,
-    asked_at: Millis,
-) {
+pub(crate) fn handle(record: &mut TaskThread, request: &RequestId, snapshot: &Snapshot) {
     let scope = snapshot.artifact_scope.as_ref();
-    announced(record, request, &snapshot.run_id, scope, asked_at);
+    announced(record, request, &snapshot.run_id, scope);
     identify(record, request, snapshot);
 }
 
@@ -184,11 +177,15 @@ pub(crate) fn ended_early(
     if stopping(record) {
         return stopped(record);
     }
-    // What became of its files, also of those that are not taken, is known with the result.
-    record.context_state.last_artifact_sync_status = Some(SyncStatus::Syncing);
     let code = verdict::code(status, code);
     settle(record, code);
-    end(record, code)
+    end(record)?;
+    // What became of its files, also of those that are not taken, is known with the result.
+    result::set(record, request, |result| {
+        result.result_code = Some(code);
+        result.artifact_sync_status = Some(SyncStatus::Syncing);
+    });
+    Ok(())
 }
 
 /// What a run that succeeded answered, while its files are still being looked at.
@@ -204,7 +201,7 @@ pub(crate) fn answered(
         .as_deref()
         .filter(|text| !text.trim().is_empty());
     if let Some(text) = text.filter(|_| own && snapshot.status == RunStatus::Completed) {
-        answer(record, of_run(&snapshot.run_id, text, now));
+        answer(record, of_run(request, &snapshot.run_id, text, now));
     }
 }
 
@@ -214,7 +211,6 @@ pub(crate) fn ended(
     request: &RequestId,
     snapshot: &Snapshot,
     verdict: &Verdict,
-    asked_at: Millis,
     now: Millis,
 ) -> Result<bool, Fault> {
     if current(record, request).is_none() {
@@ -223,37 +219,40 @@ pub(crate) fn ended(
     if current(record, request).is_some_and(|a| a.cancel_requested) {
         // Its words are kept as far as they came. What one that went on to its end said is not wanted.
         if is_cut(snapshot) {
-            said(record, snapshot, verdict, now);
+            said(record, request, snapshot, verdict, now);
         }
         if stopping(record) {
             stopped(record)?;
         }
-        leave(record, not_brought(snapshot, verdict), now);
+        result::set_in_message(record, request, |result| put_usage(result, snapshot));
+        leave(record, Some(request), &not_brought(snapshot, verdict), now);
         return Ok(false);
     }
-    handle(record, request, snapshot, asked_at);
-    mark(record, asked_at, state_of(verdict.code));
+    handle(record, request, snapshot);
+    mark(record, request, state_of(verdict.code));
     settle(record, verdict.code);
-    said(record, snapshot, verdict, now);
+    said(record, request, snapshot, verdict, now);
     if let Some(error) = &verdict.error {
         let error = Message {
             error: true,
-            ..of_run(&snapshot.run_id, error, now)
+            ..of_run(request, &snapshot.run_id, error, now)
         };
         answer(record, error);
     }
-    let context = &mut record.context_state;
-    context.last_artifact_sync_status = Some(verdict.sync);
-    context.last_artifact_sync_detail = verdict.detail.clone();
-    context.last_missing = snapshot.missing.clone();
-    if verdict.sync != SyncStatus::Syncing {
-        context.last_artifact_sync_at_ms = Some(now);
-        context.last_task_artifact_relative_paths.clear();
-        context.last_artifacts.clear();
-        context.last_receipt = None;
-        context.last_omitted = not_brought(snapshot, verdict);
-    }
-    end(record, verdict.code)?;
+    end(record)?;
+    result::set(record, request, |result| {
+        result.result_code = Some(verdict.code);
+        result.artifact_sync_status = Some(verdict.sync);
+        result.artifact_sync_detail.clone_from(&verdict.detail);
+        result.missing.clone_from(&snapshot.missing);
+        put_usage(result, snapshot);
+        if verdict.sync != SyncStatus::Syncing {
+            result.artifact_sync_at_ms = Some(now);
+            result::put_files(result, &[]);
+            result.receipt = None;
+            result.omitted = not_brought(snapshot, verdict);
+        }
+    });
     Ok(true)
 }
 
@@ -273,26 +272,24 @@ pub(crate) fn lost(
         if stopping(record) {
             stopped(record)?;
         }
-        leave(record, Vec::new(), now);
+        leave(record, Some(request), &[], now);
         return Ok(());
     }
-    let context = &mut record.context_state;
-    context.last_artifact_sync_status = Some(SyncStatus::Failed);
-    context.last_artifact_sync_detail = Some(format!("{}: {}", trouble.code, trouble.message));
-    context.last_artifact_sync_at_ms = Some(now);
     let run = current(record, request).and_then(|a| a.run_id.clone());
     record.context_state.messages.push(Message {
-        role: Role::Assistant,
-        text: trouble.message.clone(),
-        timestamp_ms: now,
         run_id: run,
         error: true,
-        unfinished: false,
-        warnings: vec![],
-        state: None,
+        ..message(Role::Assistant, request, &trouble.message, now)
     });
     settle(record, trouble.code);
-    end(record, trouble.code)
+    end(record)?;
+    result::set(record, request, |result| {
+        result.result_code = Some(trouble.code);
+        result.artifact_sync_status = Some(SyncStatus::Failed);
+        result.artifact_sync_detail = Some(format!("{}: {}", trouble.code, trouble.message));
+        result.artifact_sync_at_ms = Some(now);
+    });
+    Ok(())
 }
 
 /// A turn that could not even be sent.
@@ -304,7 +301,8 @@ pub(crate) fn unsent(
     let turns = &mut record.context_state.queued_turns;
     let at = turns.iter().position(|t| t.request_id == *request);
     if let Some(turn) = at.map(|at| turns.remove(at)) {
-        mark(record, turn.queued_at_ms, TurnState::Failed);
+        mark(record, request, TurnState::Failed);
+        associate(record, request, turn.queued_at_ms);
     }
     settle(record, ResultCode::Code(fault.code));
     if matches!(
@@ -313,7 +311,7 @@ pub(crate) fn unsent(
     ) {
         record.lifecycle_state.status = record.lifecycle_state.status.after(Move::End)?;
     }
-    fail(record, ResultCode::Code(fault.code), &fault.message);
+    fail(record, request, fault);
     if !record.context_state.queued_turns.is_empty() {
         wait(record)?;
     }
@@ -349,25 +347,33 @@ pub(crate) fn aborted(
     if running {
         stop_asked(record, waiting);
     }
+    let request = current_request(record).filter(|_| running);
     stopped(record)?;
-    leave(record, Vec::new(), now);
+    leave(record, request.as_ref(), &[], now);
     Ok(running)
 }
 
 /// The run that was to stop is over. What it did until then is nobody's result, and what it left is
 /// known when its result is; turns that were asked for since go on.
 fn stopped(record: &mut TaskThread) -> Result<(), Fault> {
+    let running = record.lifecycle_state.status == Lifecycle::Running;
+    let request = current_request(record).filter(|_| running);
     record.lifecycle_state.status = record.lifecycle_state.status.after(Move::End)?;
     settle(record, ResultCode::Aborted);
-    let context = &mut record.context_state;
-    context.last_artifact_sync_status = Some(SyncStatus::Syncing);
-    context.last_artifact_sync_detail = None;
-    context.last_task_artifact_relative_paths.clear();
-    context.last_artifacts.clear();
-    context.last_receipt = None;
-    context.last_omitted.clear();
-    context.last_missing.clear();
-    record.lifecycle_state.last_result_code = Some(ResultCode::Aborted);
+    let aborted = TurnResult {
+        result_code: Some(ResultCode::Aborted),
+        artifact_sync_status: Some(SyncStatus::Syncing),
+        ..TurnResult::default()
+    };
+    if let Some(request) = request {
+        result::set_in_message(record, &request, |result| *result = aborted.clone());
+    }
+    result::set_in_thread(record, |result| {
+        *result = TurnResult {
+            artifact_sync_at_ms: result.artifact_sync_at_ms,
+            ..aborted
+        };
+    });
     match record.context_state.queued_turns.is_empty() {
         true => Ok(()),
         false => wait(record),
@@ -375,25 +381,31 @@ fn stopped(record: &mut TaskThread) -> Result<(), Fault> {
 }
 
 /// What a run that was stopped left, if it is asked for still: it is named, and none of it is brought.
-fn leave(record: &mut TaskThread, left: Vec<Omitted>, now: Millis) {
-    let context = &mut record.context_state;
-    if context.last_artifact_sync_status == Some(SyncStatus::Syncing) {
-        context.last_artifact_sync_status = Some(SyncStatus::NoArtifacts);
-        context.last_artifact_sync_at_ms = Some(now);
-        context.last_omitted = left;
+fn leave(record: &mut TaskThread, request: Option<&RequestId>, left: &[Omitted], now: Millis) {
+    let leave = |result: &mut TurnResult| {
+        if result.artifact_sync_status == Some(SyncStatus::Syncing) {
+            result.artifact_sync_status = Some(SyncStatus::NoArtifacts);
+            result.artifact_sync_at_ms = Some(now);
+            result.omitted = left.to_vec();
+        }
+    };
+    if let Some(request) = request {
+        result::set_in_message(record, request, leave);
     }
+    result::set_in_thread(record, leave);
 }
 
 /// What a run that was cancelled left, as its bridge says now.
 pub(crate) fn left(record: &mut TaskThread, request: &RequestId, left: Vec<Omitted>, now: Millis) {
     let at_rest = record.lifecycle_state.status == Lifecycle::Ready;
     if at_rest && current(record, request).is_some_and(|a| a.cancel_requested) {
-        let context = &mut record.context_state;
-        context.last_artifact_sync_status = Some(SyncStatus::NoArtifacts);
-        if context.last_omitted != left {
-            context.last_artifact_sync_at_ms = Some(now);
-            context.last_omitted = left;
-        }
+        result::set(record, request, |result| {
+            result.artifact_sync_status = Some(SyncStatus::NoArtifacts);
+            if result.omitted != left {
+                result.artifact_sync_at_ms = Some(now);
+                result.omitted.clone_from(&left);
+            }
+        });
     }
 }
 
@@ -409,16 +421,12 @@ fn not_brought(snapshot: &Snapshot, verdict: &Verdict) -> Vec<Omitted> {
 }
 
 /// The thread goes on with the run that it had given up on.
-pub(crate) fn resumed(
-    record: &mut TaskThread,
-    request: &RequestId,
-    asked_at: Millis,
-) -> Result<(), Fault> {
+pub(crate) fn resumed(record: &mut TaskThread, request: &RequestId) -> Result<(), Fault> {
     if current(record, request).is_none_or(|a| a.cancel_requested) {
         return Err(Fault::invalid("The thread has another run by now."));
     }
     record.lifecycle_state.status = record.lifecycle_state.status.after(Move::Start)?;
-    mark(record, asked_at, TurnState::Running);
+    mark(record, request, TurnState::Running);
     unsettle(record, SyncStatus::Running);
     Ok(())
 }
@@ -437,32 +445,33 @@ pub(crate) fn question_closed(record: &mut TaskThread, question: &Question) {
 
 /// The files of a run are being brought again.
 pub(crate) fn syncing(record: &mut TaskThread, request: &RequestId) {
-    if current(record, request).is_some_and(|a| !a.cancel_requested) {
-        record.context_state.last_artifact_sync_status = Some(SyncStatus::Syncing);
-        record.context_state.last_artifact_sync_detail = None;
+    if !is_cancelled(record, request) {
+        result::set(record, request, |result| {
+            result.artifact_sync_status = Some(SyncStatus::Syncing);
+            result.artifact_sync_detail = None;
+        });
     }
 }
 
-/// What came of bringing a run's files. `false`: the thread has another run by now.
+/// What came of bringing a run's files, also where the thread has another run by now. `false`: nobody wants
+/// to know any more.
 pub(crate) fn synced(
     record: &mut TaskThread,
     request: &RequestId,
     outcome: &Outcome,
     now: Millis,
 ) -> bool {
-    if current(record, request).is_none_or(|a| a.cancel_requested) {
+    if is_cancelled(record, request) {
         return false;
     }
-    let context = &mut record.context_state;
-    context.last_artifact_sync_status = Some(outcome.status);
-    context.last_artifact_sync_detail = outcome.detail.clone();
-    context.last_artifact_sync_at_ms = Some(now);
-    context.last_task_artifact_relative_paths =
-        outcome.files.iter().map(|f| f.path.clone()).collect();
-    context.last_artifacts = outcome.files.clone();
-    context.last_receipt = outcome.receipt;
-    context.last_omitted = outcome.omitted.clone();
-    true
+    result::set(record, request, |result| {
+        result.artifact_sync_status = Some(outcome.status);
+        result.artifact_sync_detail.clone_from(&outcome.detail);
+        result.artifact_sync_at_ms = Some(now);
+        result::put_files(result, &outcome.files);
+        result.receipt = outcome.receipt;
+        result.omitted.clone_from(&outcome.omitted);
+    })
 }
 
 /// The next turn begins a new session.
@@ -475,21 +484,34 @@ fn current<'a>(record: &'a mut TaskThread, request: &RequestId) -> Option<&'a mu
     association.filter(|a| a.request_id == *request)
 }
 
+fn current_request(record: &TaskThread) -> Option<RequestId> {
+    let association = record.context_state.task_association.as_ref();
+    association.map(|a| a.request_id.clone())
+}
+
 /// Whether this is the thread's last request, and the user stopped it.
 pub(crate) fn was_cancelled(record: &TaskThread, request: &RequestId) -> bool {
     let association = record.context_state.task_association.as_ref();
     association.is_some_and(|a| a.request_id == *request && a.cancel_requested)
 }
 
+/// Whether the user stopped a turn.
+fn is_cancelled(record: &TaskThread, request: &RequestId) -> bool {
+    let state = record.turn(request).and_then(|message| message.state);
+    was_cancelled(record, request) || state == Some(TurnState::Cancelled)
+}
+
 /// Whether nothing more is wanted of the thread's last request: it ended well with all of its files, or
 /// the user stopped it.
 pub(crate) fn is_done_with(record: &TaskThread, request: &RequestId) -> bool {
     let association = record.context_state.task_association.as_ref();
-    let all_here = matches!(
-        record.context_state.last_artifact_sync_status,
-        Some(SyncStatus::Synced | SyncStatus::NoExportedArtifacts)
-    );
-    let well = record.lifecycle_state.last_result_code == Some(ResultCode::Success) && all_here;
+    let well = record.result_of(request).is_some_and(|result| {
+        let all_here = matches!(
+            result.artifact_sync_status,
+            Some(SyncStatus::Synced | SyncStatus::NoExportedArtifacts)
+        );
+        result.result_code == Some(ResultCode::Success) && all_here
+    });
     association.is_some_and(|a| a.request_id == *request && (a.cancel_requested || well))
 }
 
@@ -533,16 +555,13 @@ fn identify(record: &mut TaskThread, request: &RequestId, snapshot: &Snapshot) {
 }
 
 /// Ends the run that goes on. A turn that waits behind it keeps the thread from being at rest.
-fn end(record: &mut TaskThread, code: ResultCode) -> Result<(), Fault> {
+fn end(record: &mut TaskThread) -> Result<(), Fault> {
     let state = &mut record.lifecycle_state;
     if state.status == Lifecycle::Running {
         state.status = state.status.after(Move::End)?;
-        state.last_result_code = Some(code);
         if !record.context_state.queued_turns.is_empty() {
             return wait(record);
         }
-    } else if state.status != Lifecycle::Queued {
-        state.last_result_code = Some(code);
     }
     Ok(())
 }
@@ -553,62 +572,55 @@ fn wait(record: &mut TaskThread) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What the last run left does not stand for the one that begins.
+/// What the last run left does not stand for the one that begins; it stays with its own message.
 fn unsettle(record: &mut TaskThread, sync: SyncStatus) {
-    record.lifecycle_state.last_result_code = None;
-    let context = &mut record.context_state;
-    context.last_artifact_sync_status = Some(sync);
-    context.last_artifact_sync_detail = None;
-    context.last_task_artifact_relative_paths.clear();
-    context.last_artifacts.clear();
-    context.last_receipt = None;
-    context.last_omitted.clear();
-    context.last_missing.clear();
+    result::set_in_thread(record, |result| {
+        *result = TurnResult {
+            artifact_sync_status: Some(sync),
+            artifact_sync_at_ms: result.artifact_sync_at_ms,
+            ..TurnResult::default()
+        };
+    });
 }
 
-fn fail(record: &mut TaskThread, code: ResultCode, message: &str) {
+/// A turn that was not taken or not sent: the thread says why.
+fn fail(record: &mut TaskThread, request: &RequestId, fault: &Fault) {
     let now = Millis::now();
-    record.lifecycle_state.last_result_code = Some(code);
-    let context = &mut record.context_state;
-    context.last_artifact_sync_status = Some(SyncStatus::Failed);
-    context.last_artifact_sync_detail = Some(format!("{code}: {message}"));
-    context.last_artifact_sync_at_ms = Some(now);
-    context.last_task_artifact_relative_paths.clear();
-    context.last_artifacts.clear();
-    context.last_receipt = None;
-    context.last_omitted.clear();
-    context.last_missing.clear();
-    context.messages.push(Message {
-        role: Role::Assistant,
-        text: message.to_owned(),
-        timestamp_ms: now,
-        run_id: None,
+    let code = ResultCode::Code(fault.code);
+    let failed = TurnResult {
+        result_code: Some(code),
+        artifact_sync_status: Some(SyncStatus::Failed),
+        artifact_sync_detail: Some(format!("{code}: {}", fault.message)),
+        artifact_sync_at_ms: Some(now),
+        ..TurnResult::default()
+    };
+    result::set_in_message(record, request, |result| *result = failed.clone());
+    result::set_in_thread(record, |result| *result = failed);
+    record.context_state.messages.push(Message {
         error: true,
-        unfinished: false,
-        warnings: vec![],
-        state: None,
+        ..message(Role::Assistant, request, &fault.message, now)
     });
 }
 
 fn ask(record: &mut TaskThread, turn: &QueuedTurn, state: TurnState) {
     record.context_state.messages.push(Message {
-        role: Role::User,
-        text: turn.prompt.clone(),
-        timestamp_ms: turn.queued_at_ms,
-        run_id: None,
-        error: false,
-        unfinished: false,
-        warnings: vec![],
         state: Some(state),
+        ..message(
+            Role::User,
+            &turn.request_id,
+            &turn.prompt,
+            turn.queued_at_ms,
+        )
     });
 }
 
-/// What became of the turn that was asked for at this moment.
-fn mark(record: &mut TaskThread, asked_at: Millis, state: TurnState) {
-    let messages = record.context_state.messages.iter_mut().rev();
-    let mut own = messages.filter(|m| m.role == Role::User && m.timestamp_ms == asked_at);
-    if let Some(message) = own.next() {
+/// A turn stands so from here on; what came of one that begins anew is to be seen.
+fn mark(record: &mut TaskThread, request: &RequestId, state: TurnState) {
+    if let Some(message) = result::message_of(record, request) {
         message.state = Some(state);
+        if state == TurnState::Running {
+            message.result = None;
+        }
     }
 }
 
@@ -630,7 +642,13 @@ fn state_of(code: ResultCode) -> TurnState {
 }
 
 /// What a run said goes into the transcript; a run that did not come to its end has said only a part.
-fn said(record: &mut TaskThread, snapshot: &Snapshot, verdict: &Verdict, now: Millis) {
+fn said(
+    record: &mut TaskThread,
+    request: &RequestId,
+    snapshot: &Snapshot,
+    verdict: &Verdict,
+    now: Millis,
+) {
     let text = match &verdict.text {
         Some(text) => text,
         // What is missing may be all of it.
@@ -640,7 +658,7 @@ fn said(record: &mut TaskThread, snapshot: &Snapshot, verdict: &Verdict, now: Mi
     let said = Message {
         unfinished: is_cut(snapshot),
         warnings: snapshot.warnings.clone(),
-        ..of_run(&snapshot.run_id, text, now)
+        ..of_run(request, &snapshot.run_id, text, now)
     };
     answer(record, said);
 }
@@ -650,16 +668,34 @@ fn is_cut(snapshot: &Snapshot) -> bool {
     matches!(snapshot.status, RunStatus::Failed | RunStatus::Cancelled)
 }
 
-fn of_run(run: &RunId, text: &str, now: Millis) -> Message {
+fn of_run(request: &RequestId, run: &RunId, text: &str, now: Millis) -> Message {
     Message {
-        role: Role::Assistant,
+        run_id: Some(run.clone()),
+        ..message(Role::Assistant, request, text, now)
+    }
+}
+
+fn message(role: Role, request: &RequestId, text: &str, now: Millis) -> Message {
+    Message {
+        role,
         text: text.to_owned(),
         timestamp_ms: now,
-        run_id: Some(run.clone()),
+        run_id: None,
         error: false,
         unfinished: false,
         warnings: vec![],
         state: None,
+        request_id: Some(request.clone()),
+        result: None,
+    }
+}
+
+/// What a run took, as far as its result says so.
+fn put_usage(result: &mut TurnResult, snapshot: &Snapshot) {
+    result.usage = snapshot.usage.or(result.usage);
+    if let (Some(began), Some(ended)) = (snapshot.started_at, snapshot.ended_at) {
+        result.wall_ms = Some(ended.since(began));
+        result.waited_ms = snapshot.waited_ms.filter(|ms| *ms > 0);
     }
 }
 

@@ -79,25 +79,10 @@ fn the_first_scope_stands_and_a_new_run_brings_its_own() {
             .unwrap()
             .to_string()
     };
-    handle(
-        &mut r,
-        &request(1),
-        &handle_of(1, "tasks/s/turn-1"),
-        Millis(1),
-    );
-    handle(
-        &mut r,
-        &request(1),
-        &handle_of(1, "tasks/evil/turn-1"),
-        Millis(1),
-    );
+    handle(&mut r, &request(1), &handle_of(1, "tasks/s/turn-1"));
+    handle(&mut r, &request(1), &handle_of(1, "tasks/evil/turn-1"));
     assert_eq!(scope(&r), "tasks/s/turn-1");
-    handle(
-        &mut r,
-        &request(1),
-        &handle_of(2, "tasks/s/turn-2"),
-        Millis(1),
-    );
+    handle(&mut r, &request(1), &handle_of(2, "tasks/s/turn-2"));
     assert_eq!(scope(&r), "tasks/s/turn-2");
     assert_eq!(
         r.context_state.messages[0].run_id,
@@ -123,7 +108,7 @@ fn an_answer_keeps_the_warnings_of_its_run() {
             ..good()
         };
         for _ in 0..2 {
-            ended(&mut r, &request(1), &told, &verdict, Millis(1), Millis(3)).unwrap();
+            ended(&mut r, &request(1), &told, &verdict, Millis(3)).unwrap();
         }
         let answers = r.context_state.messages.iter();
         let answers = answers.filter(|m| m.role == Role::Assistant);
@@ -149,7 +134,6 @@ fn what_does_not_concern_the_current_request_changes_nothing() {
             &request(2),
             &snapshot(2, "completed"),
             &good(),
-            Millis(1),
             Millis(3)
         )
         .unwrap()
@@ -157,7 +141,7 @@ fn what_does_not_concern_the_current_request_changes_nothing() {
     assert!(!synced(&mut r, &request(2), &outcome, Millis(3)));
     lost(&mut r, &request(2), &trouble, Millis(3)).unwrap();
     ended_early(&mut r, &request(2), RunStatus::Failed, None).unwrap();
-    handle(&mut r, &request(2), &snapshot(2, "running"), Millis(1));
+    handle(&mut r, &request(2), &snapshot(2, "running"));
     heard_until(&mut r, &request(2), 99);
     assert_eq!(r, before);
     // After a stop the current one's news do not count either.
@@ -169,7 +153,6 @@ fn what_does_not_concern_the_current_request_changes_nothing() {
             &request(1),
             &snapshot(1, "completed"),
             &good(),
-            Millis(1),
             Millis(5)
         )
         .unwrap()
@@ -191,7 +174,6 @@ fn the_same_result_told_twice_is_one_message() {
                 &request(1),
                 &snapshot(1, "completed"),
                 &good(),
-                Millis(1),
                 Millis(5)
             )
             .unwrap()
@@ -215,12 +197,12 @@ proptest! {
                     next.map_or(Ok(()), |next| begin(&mut r, &next, Millis(9)).map(drop))
                 }
                 2 => ended_early(&mut r, &request(who), RunStatus::Completed, None),
-                3 => ended(&mut r, &request(who), &snapshot(who, "completed"), &good(), Millis(1), Millis(5)).map(drop),
+                3 => ended(&mut r, &request(who), &snapshot(who, "completed"), &good(), Millis(5)).map(drop),
                 4 => lost(&mut r, &request(who), &Trouble::final_(Code::ConnectionClosed, "x"), Millis(5)),
                 5 => aborted(&mut r, Waiting::Dropped, Millis(5)).map(drop),
                 6 => unsent(&mut r, &request(who), &Fault::invalid("x")),
                 8 => { if r.lifecycle_state.status == Lifecycle::Running { stop_asked(&mut r, Waiting::Dropped); } Ok(()) }
-                7 => resumed(&mut r, &request(who), Millis(who.into())),
+                7 => resumed(&mut r, &request(who)),
                 _ => { synced(&mut r, &request(who), &Outcome::failed(&Fault::invalid("x")), Millis(5)); Ok(()) }
             };
             let state = &r.lifecycle_state;
@@ -278,7 +260,7 @@ fn a_run_that_was_asked_to_stop_goes_on_until_it_is_known_to_have_stopped() {
         (
             &|r| {
                 let told = snapshot(1, "completed");
-                assert!(!ended(r, &request(1), &told, &good(), Millis(1), Millis(5)).unwrap());
+                assert!(!ended(r, &request(1), &told, &good(), Millis(5)).unwrap());
             },
             SyncStatus::NoArtifacts,
         ),
@@ -323,7 +305,7 @@ fn what_a_stopped_run_left_is_named_when_its_result_comes() {
         ..good()
     };
     let end = |r: &mut TaskThread| {
-        assert!(!ended(r, &request(1), &told, &verdict, Millis(1), Millis(5)).unwrap());
+        assert!(!ended(r, &request(1), &told, &verdict, Millis(5)).unwrap());
     };
     let aborted = (
         Lifecycle::Ready,

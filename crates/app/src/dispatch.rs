@@ -26,6 +26,7 @@ impl App {
             api::RETRY => result(self.retry(read(params)?).await),
             api::LIST => result(self.list(&read::<ListParams>(params)?).await),
             api::SHOW => result(self.show(&thread(params)?).await),
+            api::TURN => result(self.turn(&read(params)?).await),
             api::CANCEL => {
                 let CancelParams { thread, request_id } = read(params)?;
                 result(match request_id {

@@ -45,7 +45,7 @@ use self::{
     list::Links,
     place::Placed,
 };
-pub(crate) use self::{list::ask_again, verified::Verified};
+pub(crate) use self::{list::ask_again, receipt::receipt_of, verified::Verified};
 use crate::{
     api::FileProgress,
     bridge::Bridge,
@@ -295,6 +295,11 @@ fn outcome(placed: Placed, mut missed: Vec<Missed>, omitted: Vec<Omitted>) -> Ou
 const RUNS: &str = "runs";
 /// The folder of a run with its files that moved out of the open.
 const FILES: &str = "files";
+/// Where the files of a run lie that moved out of the open when a later run delivered.
+pub(crate) fn moved_folder(run: &RunId) -> String {
+    format!("{}/{FILES}", run_folder(run))
+}
+
 /// The folder of a run with its unfinished downloads.
 const PARTS: &str = "parts";
 

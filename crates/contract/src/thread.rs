@@ -224,7 +224,7 @@ pub struct SyncedFile {
 }
 
 /// One message of the transcript.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Message {
     /// `user` or `assistant`.
@@ -249,6 +249,87 @@ pub struct Message {
     /// records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TurnState>,
+    /// The turn that it belongs to: the idempotency key that the turn is sent with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestId>,
+    /// What came of the turn that a message of the user asked for, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<TurnResult>>,
+}
+
+/// What came of one turn. It stays with the turn's message when the thread goes on with the next one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnResult {
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_code: Option<ResultCode>,
+    /// How its sync ended, or stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_sync_status: Option<SyncStatus>,
+    /// More about it: a code and a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_sync_detail: Option<String>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_sync_at_ms: Option<Millis>,
+    /// How many files came.
+    #[serde(default)]
+    pub files: u64,
+    /// How many bytes they have.
+    #[serde(default)]
+    pub bytes: u64,
+    /// These files by path: in a stored record the first [`MAX_TURN_FILES`], and the rest stands in the run's
+    /// receipt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<SyncedFile>,
+    /// The digest of its run's receipt, which lies in the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Sha256>,
+    /// Files that were seen at the runtime and not taken: the first [`MAX_TURN_FILES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub omitted: Vec<Omitted>,
+    /// What the run had to deliver and did not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Missing>,
+    /// What it used, as far as the runtime reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// How long the runtime worked on it, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<i64>,
+    /// How much of that a question was open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ms: Option<i64>,
+}
+
+/// How many files of a turn its record names. A thread has many turns, and is written as a whole.
+pub const MAX_TURN_FILES: usize = 200;
+
+impl TurnResult {
+    /// Whether it is known what became of its files, or that none will come.
+    pub fn is_settled(&self) -> bool {
+        let open = matches!(
+            self.artifact_sync_status,
+            None | Some(SyncStatus::Queued | SyncStatus::Running | SyncStatus::Syncing)
+        );
+        self.result_code.is_some() && !open
+    }
+}
+
+impl TaskThread {
+    /// The message that asked for a turn.
+    pub fn turn(&self, request: &RequestId) -> Option<&Message> {
+        let messages = self.context_state.messages.iter().rev();
+        let mut own =
+            messages.filter(|m| m.role == Role::User && m.request_id.as_ref() == Some(request));
+        own.next()
+    }
+
+    /// What came of a turn, as its record says.
+    pub fn result_of(&self, request: &RequestId) -> Option<&TurnResult> {
+        self.turn(request)?.result.as_deref()
+    }
 }
 
 /// What became of a turn.

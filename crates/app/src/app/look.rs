@@ -66,7 +66,8 @@ impl App {
         let key = self.core.find(thread)?;
         let mut view = self.core.view(&key).await?;
         let record = view.thread.clone();
-        let look = move || earlier::runs(&record);
+        let verified = self.core.verified.clone();
+        let look = move || earlier::runs(&record, &verified);
         view.earlier = self.core.blocking(look).await?;
         Ok(view)
     }
@@ -273,8 +274,10 @@ impl Core {
         if !thread.context_state.last_artifacts.is_empty() {
             let (verified, key) = (self.verified.clone(), key.clone());
             let mut files = std::mem::take(&mut thread.context_state.last_artifacts);
+            let association = thread.context_state.task_association.as_ref();
+            let run = association.and_then(|a| a.run_id.clone());
             let mark = move || {
-                verified.mark(&folder, &key, &mut files);
+                verified.mark(&folder, &key, run.as_ref(), &mut files);
                 files
             };
             thread.context_state.last_artifacts = self.blocking(mark).await?;
@@ -310,6 +313,8 @@ impl Core {
             return;
         };
         summary.open_questions = u32::try_from(live.questions.len()).unwrap_or(u32::MAX);
+        let running = summary.lifecycle_status == Lifecycle::Running;
+        summary.queue = live.queue.filter(|_| running);
         summary.away |= live.away.is_some() && summary.lifecycle_status == Lifecycle::Running;
     }
 

@@ -189,7 +189,7 @@ impl Core {
 
     /// Seals the request of a waiting turn and marks the thread as running.
     async fn begin(&self, key: &AppThreadKey, request: &RequestId) -> Result<Option<Run>, Fault> {
-        let (record, begun, body, asked_at) = loop {
+        let (record, begun, body) = loop {
             // Under the record's lock: the turn may be just about to be stored.
             let (record, ()) = self.records.update(key, |_| Ok(())).await?;
             let turns = &record.context_state.queued_turns;
@@ -197,7 +197,6 @@ impl Core {
                 return Ok(None);
             };
             let sealed = request::build(&record, turn, Session::of(&record));
-            let asked_at = sealed.asked_at_ms;
             let body = {
                 let request = request.clone();
                 self.outbox(move |outbox| {
@@ -221,7 +220,7 @@ impl Core {
                 })
                 .await?;
             match step {
-                Begin::Begun => break (record, begun, body, asked_at),
+                Begin::Begun => break (record, begun, body),
                 // What was sealed is not what the user wants by now.
                 Begin::Edited => {}
                 Begin::Dropped => {
@@ -239,7 +238,6 @@ impl Core {
             &begun,
             bridge,
             body.map(|(_, body)| body),
-            asked_at,
             Sent::Never,
         ))
     }

@@ -84,7 +84,8 @@ impl Core {
         }
         let last = record.context_state.task_association.as_ref();
         // One that was given up may never have reached the bridge, and must not begin now.
-        let awaited = record.context_state.last_artifact_sync_status == Some(SyncStatus::Syncing);
+        let result = last.and_then(|a| record.result_of(&a.request_id));
+        let awaited = result.is_some_and(|r| r.artifact_sync_status == Some(SyncStatus::Syncing));
         let open = last.filter(|a| Some(&a.request_id) == open);
         let open = open.filter(|a| awaited || !a.cancel_requested);
         match record.lifecycle_state.status {
@@ -116,12 +117,9 @@ impl Core {
         };
         let known = sealed.is_some() || association.as_ref().is_some_and(|a| a.run_id.is_some());
         let bridge = self.endpoints.bridge(&record.execution_binding.endpoint_id);
-        let (body, asked_at) = match sealed {
-            Some((sealed, body)) => (Some(body), sealed.asked_at_ms),
-            None => (None, Millis(0)),
-        };
+        let body = sealed.map(|(_, body)| body);
         let run = match (known, bridge) {
-            (true, Ok(bridge)) => Run::of(record, bridge, body, asked_at, Sent::Perhaps),
+            (true, Ok(bridge)) => Run::of(record, bridge, body, Sent::Perhaps),
             (true, Err(fault)) => return self.give_up(&key, record, fault).await,
             (false, _) => None,
         };

@@ -36,8 +36,6 @@ pub(crate) struct Run {
     pub(crate) order: Order,
     /// Whether the bridge may have heard of it.
     sent: Sent,
-    /// When the user asked for it.
-    asked_at: Millis,
     /// What the record knows of the run already.
     known: Known,
 }
@@ -74,7 +72,6 @@ impl Run {
         record: &TaskThread,
         bridge: Bridge,
         body: Option<Bytes>,
-        asked_at: Millis,
         sent: Sent,
     ) -> Option<Self> {
         let association = record.context_state.task_association.as_ref()?;
@@ -91,7 +88,6 @@ impl Run {
                 started_at: association.started_at_ms,
             },
             sent,
-            asked_at,
             known: Known {
                 run: association.run_id.clone(),
                 scope: association.artifact_scope.is_some(),
@@ -220,10 +216,10 @@ impl Core {
     }
 
     async fn hear_accepted(self: &Arc<Self>, run: &mut Run, accepted: RunId) -> Result<(), Fault> {
-        let (request, asked_at) = (run.order.request.clone(), run.asked_at);
+        let request = run.order.request.clone();
         self.records
             .update(&run.order.thread, |record| {
-                change::announced(record, &request, &accepted, None, asked_at);
+                change::announced(record, &request, &accepted, None);
                 Ok(())
             })
             .await?;
@@ -241,7 +237,6 @@ impl Core {
         update: &SessionUpdate,
     ) -> Result<(), Fault> {
         let (key, request) = (run.order.thread.clone(), run.order.request.clone());
-        let asked_at = run.asked_at;
         let known = &mut run.known;
         self.live_update(&key, update);
         let closed = update.question.as_ref();
@@ -260,7 +255,7 @@ impl Core {
             self.records
                 .update(&key, |record| {
                     let scope = update.artifact_scope.as_ref();
-                    change::announced(record, &request, &update.run_id, scope, asked_at);
+                    change::announced(record, &request, &update.run_id, scope);
                     change::heard_until(record, &request, id.unwrap_or(0));
                     match update.status.filter(|_| ended) {
                         Some(status) => change::ended_early(record, &request, status, update.code),
@@ -293,11 +288,10 @@ impl Core {
         snapshot: &Snapshot,
     ) -> Result<(), Fault> {
         let (key, request) = (run.order.thread.clone(), run.order.request.clone());
-        let asked_at = run.asked_at;
         self.live_handle(&key, snapshot);
         self.records
             .update(&key, |record| {
-                change::handle(record, &request, snapshot, asked_at);
+                change::handle(record, &request, snapshot);
                 Ok(())
             })
             .await?;
@@ -312,11 +306,7 @@ impl Core {
     /// before the run's files are collected.
     fn identify(self: &Arc<Self>, run: &Run) {
         let (core, bridge) = (self.clone(), run.bridge.clone());
-        let (key, request, asked_at) = (
-            run.order.thread.clone(),
-            run.order.request.clone(),
-            run.asked_at,
-        );
+        let (key, request) = (run.order.thread.clone(), run.order.request.clone());
         let params = method::TaskParams {
             run_id: run.known.run.clone(),
             include_artifacts: Some(false),
@@ -329,7 +319,7 @@ impl Core {
                 Ok(told) => core
                     .records
                     .update(&key, |record| {
-                        change::handle(record, &request, &told.snapshot, asked_at);
+                        change::handle(record, &request, &told.snapshot);
                         change::answered(record, &request, &told.snapshot, Millis::now());
                         Ok(())
                     })
@@ -362,7 +352,7 @@ impl Core {
             );
             return self.lose(key, request, &strange).await;
         }
-        self.apply(key, request, told, run.asked_at).await
+        self.apply(key, request, told).await
     }
 
     /// Applies the result of a request, and brings its files if there are any.
@@ -371,7 +361,6 @@ impl Core {
         key: &AppThreadKey,
         request: &RequestId,
         told: Told,
-        asked_at: Millis,
     ) -> Result<(), Fault> {
         let verdict = verdict::verdict(&told);
         let record = self.records.read(key).await?;
@@ -402,7 +391,7 @@ impl Core {
         let (_, applied) = self
             .surely("A result", || {
                 self.records.update(key, |record| {
-                    change::ended(record, request, &told.snapshot, &verdict, asked_at, now)
+                    change::ended(record, request, &told.snapshot, &verdict, now)
                 })
             })
             .await?;

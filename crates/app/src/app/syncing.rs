@@ -63,12 +63,7 @@ impl App {
         let asked = bridge.call_value(method::TASKS_GET, &params).await;
         let told = asked.and_then(verdict::read)?;
         if told.snapshot.status.is_terminal() {
-            let sealed = {
-                let request = request.clone();
-                core.outbox(move |outbox| outbox.sealed(&request)).await?
-            };
-            let asked_at = sealed.map_or(Millis(0), |(sealed, _)| sealed.asked_at_ms);
-            core.apply(&key, &request, told, asked_at).await?;
+            core.apply(&key, &request, told).await?;
         } else {
             core.reattach(&key, &request).await?;
         }
@@ -146,14 +141,11 @@ impl Core {
             .await?
         };
         let stop = self.stoppable(key);
-        let (body, asked_at) = match sealed {
-            Some((sealed, body)) => (Some(body), sealed.asked_at_ms),
-            None => (None, Millis(0)),
-        };
+        let body = sealed.map(|(_, body)| body);
         let resumed = self
             .records
             .update(key, |record| {
-                change::resumed(record, request, asked_at)?;
+                change::resumed(record, request)?;
                 let mut lanes = lock(&self.lanes);
                 let lane = lanes.lane_for(key, lane_of(record));
                 lanes.lane(&lane).occupy(key);
@@ -164,7 +156,7 @@ impl Core {
                 let bridge = self
                     .endpoints
                     .bridge(&record.execution_binding.endpoint_id)?;
-                let run = Run::of(&record, bridge, body, asked_at, Sent::Perhaps);
+                let run = Run::of(&record, bridge, body, Sent::Perhaps);
                 Ok((lane, run.ok_or_else(busy)?))
             });
         match resumed {
@@ -253,7 +245,7 @@ impl Core {
             })
             .await?;
         if !applied {
-            tracing::info!(thread = %key, "The files of an earlier run of {key} came: {:?}", outcome.status);
+            tracing::info!(thread = %key, "The files of a run of {key} that nobody wants any more came: {:?}", outcome.status);
         }
         let request = task.request_id.clone();
         self.outbox(move |outbox| outbox.synced(&request)).await?;

@@ -2,7 +2,7 @@
 
 use threadline_contract::{
     Code, Fault, Millis, RequestId,
-    thread::{Lifecycle, Role, TaskThread, TurnState},
+    thread::{Lifecycle, Message, Role, TaskThread, TurnState},
 };
 
 use super::{leave, mark, stopped, title};
@@ -14,12 +14,12 @@ pub(crate) fn drop_turn(
     now: Millis,
 ) -> Result<(), Fault> {
     let at = position(record, request)?;
-    let turn = record.context_state.queued_turns.remove(at);
-    mark(record, turn.queued_at_ms, TurnState::Dropped);
+    record.context_state.queued_turns.remove(at);
+    mark(record, request, TurnState::Dropped);
     let last = record.context_state.queued_turns.is_empty();
     if record.lifecycle_state.status == Lifecycle::Queued && last {
         stopped(record)?;
-        leave(record, Vec::new(), now);
+        leave(record, None, &[], now);
     }
     Ok(())
 }
@@ -32,12 +32,8 @@ pub(crate) fn edit_turn(
 ) -> Result<(), Fault> {
     let at = position(record, request)?;
     let context = &mut record.context_state;
-    let turn = &mut context.queued_turns[at];
-    prompt.clone_into(&mut turn.prompt);
-    let asked_at = turn.queued_at_ms;
-    let own = |m: &threadline_contract::thread::Message| {
-        m.role == Role::User && m.timestamp_ms == asked_at
-    };
+    prompt.clone_into(&mut context.queued_turns[at].prompt);
+    let own = |m: &Message| m.role == Role::User && m.request_id.as_ref() == Some(request);
     let Some(place) = context.messages.iter().rposition(own) else {
         return Ok(());
     };

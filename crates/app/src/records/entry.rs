@@ -32,6 +32,7 @@ impl Entry {
     /// Takes from a record what a list shows.
     pub(crate) fn of(record: &TaskThread, stamp: Stamp) -> Self {
         let context = &record.context_state;
+        let (earlier_files, earlier_bytes) = earlier(record);
         Self {
             summary: Summary {
                 thread_id: record.thread_id.clone(),
@@ -45,9 +46,12 @@ impl Entry {
                 last_run_at_ms: record.lifecycle_state.last_run_at_ms,
                 files: u32::try_from(context.last_artifacts.len()).unwrap_or(u32::MAX),
                 bytes: context.last_artifacts.iter().map(|f| f.size).sum(),
+                earlier_files,
+                earlier_bytes,
                 files_now: None,
                 open_questions: 0,
                 queued_turns: u32::try_from(context.queued_turns.len()).unwrap_or(u32::MAX),
+                queue: None,
                 reason: reason(record),
                 away: is_unheard(record),
             },
@@ -57,6 +61,18 @@ impl Entry {
             stamp,
         }
     }
+}
+
+/// How many files the turns delivered that the thread's own list is not of, and how many bytes.
+fn earlier(record: &TaskThread) -> (u64, u64) {
+    let association = record.context_state.task_association.as_ref();
+    let listed = association.filter(|_| !record.context_state.last_artifacts.is_empty());
+    let messages = record.context_state.messages.iter();
+    let others = messages.filter(|m| m.request_id.as_ref() != listed.map(|a| &a.request_id));
+    let results = others.filter_map(|m| m.result.as_ref());
+    results.fold((0, 0), |(files, bytes), result| {
+        (files + result.files, bytes + result.bytes)
+    })
 }
 
 /// Whether a run was handed over and its bridge has not said yet that it has it.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The version of `index.json`.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// How many candidates an ambiguous name lists.
 const CANDIDATES: usize = 8;
 /// Removals that followers can still hear of.

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use super::{Entry, INDEX, Index, RECORD_BYTES, Records, file_name, index::IndexFile};
-use crate::api::Problem;
+use crate::{api::Problem, change::result::take_over};
 
 /// Why a record cannot be had.
 pub(super) enum Unread {
@@ -137,7 +137,7 @@ pub(super) fn read_record(root: &Root, file: &str) -> Result<TaskThread, Unread>
         Err(e) => return Err(Unread::Files(e)),
     };
     let corrupt = |e: serde_json::Error| Unread::Corrupt(format!("It is not a record: {e}."));
-    let record: TaskThread = match serde_json::from_slice(&bytes) {
+    let mut record: TaskThread = match serde_json::from_slice(&bytes) {
         Ok(record) => record,
         Err(e) => {
             // What a newer version wrote may not parse; it must not be mistaken for damage.
@@ -159,6 +159,7 @@ pub(super) fn read_record(root: &Root, file: &str) -> Result<TaskThread, Unread>
             record.thread_id
         )));
     }
+    take_over(&mut record);
     Ok(record)
 }
 

@@ -1,12 +1,18 @@
 //! What earlier runs delivered and is still here: out of the open where a later run delivered, in the
 //! open otherwise. Blocks.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
-use threadline_contract::{RunId, thread::TaskThread};
+use threadline_contract::{
+    ArtifactPath, RunId,
+    thread::{SyncedFile, TaskThread},
+};
 use threadline_files::{FileKind, Root};
 
-use super::{FILES, ledger::Ledger, run_folder};
+use super::{Verified, ledger::Ledger, moved_folder};
 use crate::{api::EarlierRun, workspace};
 
 /// Runs that are looked for, the newest.
@@ -18,16 +24,15 @@ const COUNTED: u32 = 10_000;
 
 /// The earlier runs of a thread with files, newest first. What cannot be looked at is left out: the
 /// folder is the user's to tidy up.
-pub(crate) fn runs(record: &TaskThread) -> Vec<EarlierRun> {
+pub(crate) fn runs(record: &TaskThread, verified: &Verified) -> Vec<EarlierRun> {
     let folder = Path::new(&record.workspace_binding.workspace_path);
     let Ok(root) = workspace::existing(folder) else {
         return Vec::new();
     };
-    let mut open = in_the_open(&root, record);
+    let mut open = in_the_open(&root, record, verified);
     let mut found = Vec::new();
     for run in newest_first(record) {
-        let apart = format!("{}/{FILES}", run_folder(run));
-        let moved = walked(&root, run, &apart);
+        let moved = walked(&root, run, &moved_folder(run));
         found.extend(open.remove(run).into_iter().chain(moved));
     }
     found
@@ -48,24 +53,77 @@ fn newest_first(record: &TaskThread) -> Vec<&RunId> {
     runs
 }
 
-/// What we put into the open and is not of the current run.
-fn in_the_open(root: &Root, record: &TaskThread) -> BTreeMap<RunId, EarlierRun> {
-    let current = &record.context_state.last_artifacts;
+/// What earlier runs put into the open and still lies there, also where somebody edited it.
+fn in_the_open(
+    root: &Root,
+    record: &TaskThread,
+    verified: &Verified,
+) -> BTreeMap<RunId, EarlierRun> {
     let mut runs = BTreeMap::new();
     let Ok(ledger) = Ledger::read(root) else {
         return runs;
     };
-    for (path, ours) in ledger.files {
-        let here = root.stat(path.as_str());
-        let is_ours = here.is_ok_and(|s| s.kind == FileKind::File && s.stamp.size == ours.size);
-        if is_ours && !current.iter().any(|file| file.path == path) {
-            let run = runs
-                .entry(ours.run_id.clone())
-                .or_insert_with(|| none(&ours.run_id, root.path()));
-            add(run, path.to_string(), ours.size);
+    let current = &record.context_state.last_artifacts;
+    let mut told: BTreeSet<&ArtifactPath> = current.iter().map(|file| &file.path).collect();
+    for (path, ours) in &ledger.files {
+        let delivered = SyncedFile {
+            path: path.clone(),
+            size: ours.size,
+            sha256: ours.sha256,
+            content_type: String::new(),
+            changed: false,
+            missing: false,
+        };
+        if told.insert(path)
+            && let Some(size) = size_of(root, path)
+        {
+            let same = verified.holds(root, &ledger, &record.thread_id, &delivered);
+            put(&mut runs, root, &ours.run_id, path, size, !same);
+        }
+    }
+    // One that was edited is the user's once a later run delivered, and stands in no ledger.
+    for message in record.context_state.messages.iter().rev() {
+        let (Some(run), Some(result)) = (&message.run_id, &message.result) else {
+            continue;
+        };
+        let moved = root.open_dir(moved_folder(run)).ok();
+        for file in &result.artifacts {
+            let has_moved = moved
+                .as_ref()
+                .is_some_and(|moved| moved.stat(file.path.as_str()).is_ok());
+            if told.insert(&file.path)
+                && !has_moved
+                && let Some(size) = size_of(root, &file.path)
+            {
+                put(&mut runs, root, run, &file.path, size, true);
+            }
         }
     }
     runs
+}
+
+fn size_of(root: &Root, path: &ArtifactPath) -> Option<u64> {
+    let found = root.stat(path.as_str()).ok();
+    found
+        .filter(|stat| stat.kind == FileKind::File)
+        .map(|stat| stat.stamp.size)
+}
+
+fn put(
+    runs: &mut BTreeMap<RunId, EarlierRun>,
+    root: &Root,
+    run: &RunId,
+    path: &ArtifactPath,
+    size: u64,
+    edited: bool,
+) {
+    let found = runs
+        .entry(run.clone())
+        .or_insert_with(|| none(run, root.path()));
+    add(found, path.to_string(), size);
+    if edited && found.edited.len() < NAMED {
+        found.edited.push(path.to_string());
+    }
 }
 
 /// What was moved out of the open.
@@ -104,6 +162,7 @@ fn none(run: &RunId, folder: &Path) -> EarlierRun {
         files: 0,
         bytes: 0,
         paths: Vec::new(),
+        edited: Vec::new(),
     }
 }
 

@@ -45,6 +45,13 @@ pub(super) fn of(
     }
 }
 
+/// The receipt of a run that lies in the workspace, if there is one that can be read. Blocks.
+pub(crate) fn receipt_of(root: &Root, run: &RunId) -> Option<Receipt> {
+    let path = format!("{}/{NAME}", run_folder(run));
+    let bytes = root.read_limited(path, MAX_RECEIPT_BYTES).ok()?;
+    Receipt::from_bytes(&bytes).ok()
+}
+
 /// Puts a receipt where `verify` looks for it. What is there already is not written again. Blocks.
 pub(super) fn keep(root: &Root, run: &RunId, receipt: &Receipt) -> Result<Sha256, Missed> {
     let bytes = receipt

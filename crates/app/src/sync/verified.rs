@@ -6,13 +6,13 @@
 
 use std::{collections::HashMap, fs::File, path::Path, sync::Mutex};
 
-use threadline_contract::{AppThreadKey, ArtifactPath, Fault, Sha256, thread::SyncedFile};
+use threadline_contract::{AppThreadKey, ArtifactPath, Fault, RunId, Sha256, thread::SyncedFile};
 use threadline_files::{
     Error, FileKind, Reason, Root, Stamp,
     hash::{self, Hashed},
 };
 
-use super::ledger::Ledger;
+use super::{ledger::Ledger, moved_folder};
 use crate::{api::FilesNow, records::lock, workspace};
 
 /// Files whose digest is remembered at most.
@@ -29,15 +29,29 @@ type Digests = HashMap<ArtifactPath, (Stamp, Sha256)>;
 
 impl Verified {
     /// Marks the files that are not any more what was verified.
-    pub(crate) fn mark(&self, folder: &Path, thread: &AppThreadKey, files: &mut [SyncedFile]) {
+    /// Those of a run lie in the open, or where they moved when a later run delivered.
+    pub(crate) fn mark(
+        &self,
+        folder: &Path,
+        thread: &AppThreadKey,
+        run: Option<&RunId>,
+        files: &mut [SyncedFile],
+    ) {
         let folder_gone = !folder.exists();
         let found = workspace::existing(folder).map_err(|_| ());
         let ledger = found.and_then(|root| {
             let ledger = Ledger::read(&root).map_err(|_| ())?;
             Ok((root, ledger))
         });
+        let moved = run.zip(ledger.as_ref().ok());
+        let moved = moved.and_then(|(run, (root, _))| root.open_dir(moved_folder(run)).ok());
         for file in files {
+            let has_moved = moved.as_ref().is_some_and(|moved| {
+                let stat = moved.stat(file.path.as_str());
+                stat.is_ok_and(|s| s.kind == FileKind::File && s.stamp.size == file.size)
+            });
             (file.changed, file.missing) = match &ledger {
+                Ok(_) if has_moved => (false, false),
                 Ok((root, ledger)) => (
                     !self.holds(root, ledger, thread, file),
                     is_gone(root.stat(file.path.as_str())),
@@ -90,7 +104,7 @@ impl Verified {
         now
     }
 
-    fn holds(
+    pub(super) fn holds(
         &self,
         root: &Root,
         ledger: &Ledger,

@@ -16,4 +16,5 @@ mod requests;
 mod states;
 mod stops;
 mod threads;
+mod turn_results;
 mod turns;

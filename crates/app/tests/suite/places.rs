@@ -217,13 +217,24 @@ async fn a35_the_open_holds_this_runs_files_and_the_users_and_earlier_ones_are_k
     let shown = world.app.show(id(&done)).await.unwrap();
     assert_eq!(
         shown.earlier,
-        [EarlierRun {
-            run_id: first.clone(),
-            folder: kept.display().to_string(),
-            files: 2,
-            bytes: 8,
-            paths: vec!["final.md".into(), "only1.md".into()],
-        }]
+        [
+            EarlierRun {
+                run_id: first.clone(),
+                folder: folder.display().to_string(),
+                files: 1,
+                bytes: 8,
+                paths: vec!["edited-too.md".into()],
+                edited: vec!["edited-too.md".into()],
+            },
+            EarlierRun {
+                run_id: first.clone(),
+                folder: kept.display().to_string(),
+                files: 2,
+                bytes: 8,
+                paths: vec!["final.md".into(), "only1.md".into()],
+                edited: vec![],
+            }
+        ]
     );
     assert_eq!(tree(&kept), ["final.md", "only1.md"]);
     assert_eq!(
@@ -239,6 +250,31 @@ async fn a35_the_open_holds_this_runs_files_and_the_users_and_earlier_ones_are_k
         .await;
     assert_eq!(paths(&done), Vec::<&str>::new());
     assert_eq!(tree(&folder), all);
+    // What the turns before it delivered is still told, with the run that it came from, and so is what the
+    // user does with it.
+    let second = done.context_state.messages[2].run_id.clone().unwrap();
+    std::fs::write(folder.join("final.md"), "owt").unwrap();
+    let shown = world.app.show(id(&done)).await.unwrap();
+    assert_eq!(
+        shown.earlier[0],
+        EarlierRun {
+            run_id: second,
+            folder: folder.display().to_string(),
+            files: 4,
+            bytes: 13,
+            paths: ["edited.md", "final.md", "same.md", "taken.txt"]
+                .map(Into::into)
+                .into(),
+            edited: vec!["final.md".into()],
+        }
+    );
+    std::fs::write(folder.join("final.md"), "two").unwrap();
+    let listed = world.app.list(&Default::default()).await.unwrap();
+    let listed = &listed.threads[0];
+    assert_eq!(
+        (listed.files, listed.earlier_files, listed.earlier_bytes),
+        (0, 9, 31)
+    );
 
     // A second clash keeps both of the user's.
     std::fs::write(folder.join("edited.md"), "mine again").unwrap();

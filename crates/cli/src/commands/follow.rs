@@ -7,8 +7,8 @@ use std::{
 };
 
 use serde_json::json;
-use threadline_app::api::{self, AppEvent, CancelParams, ThreadView};
-use threadline_contract::{Fault, Question};
+use threadline_app::api::{self, AppEvent, CancelParams, ThreadView, TurnParams, TurnView};
+use threadline_contract::{Code, Fault, Question};
 use threadline_files::complain;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -154,7 +154,7 @@ pub(super) async fn follow(follow: Follow<'_>) -> Result<Exit, Fault> {
     };
     scene.screen.finish();
     match ended {
-        Ok(true) => scene.end(out),
+        Ok(true) => scene.end(out).await,
         Ok(false) => {
             scene.left();
             Ok(Exit::Detached)
@@ -364,7 +364,27 @@ impl Scene<'_> {
         }
     }
 
-    fn end(mut self, out: Option<Out>) -> Result<Exit, Fault> {
+    /// What came of the turn that was followed; the thread may be busy with another one by now.
+    async fn turn(&self) -> Result<TurnView, Fault> {
+        match self.story.request() {
+            Some(request) if self.latest.thread.turn(request).is_some() => {
+                let params = TurnParams {
+                    thread: self.latest.thread.thread_id.to_string(),
+                    request_id: request.clone(),
+                };
+                match self.client.call(api::TURN, params).await {
+                    // It was deleted while we looked: what was seen last is all there is.
+                    Err(fault) if fault.code == Code::ThreadNotFound => {
+                        Ok(TurnView::current(self.story.view()))
+                    }
+                    found => found,
+                }
+            }
+            _ => Ok(TurnView::current(self.story.view())),
+        }
+    }
+
+    async fn end(mut self, out: Option<Out>) -> Result<Exit, Fault> {
         let context = self.context;
         if self.story.is_dropped(&self.latest) {
             let exit = Exit::Cancelled;
@@ -378,33 +398,27 @@ impl Scene<'_> {
             }
             return Ok(exit);
         }
-        let view = self.story.view();
-        let state = &view.thread.lifecycle_state;
-        let exit = Exit::of_result(
-            state.last_result_code,
-            view.thread.context_state.last_artifact_sync_status,
-        );
-        let copied = out.map_or(Ok(None), |out| out.fill(&view.thread));
+        let turn = self.turn().await?;
+        let view = &self.latest;
+        let exit = Exit::of_result(turn.result.result_code, turn.result.artifact_sync_status);
+        let copied = out.map_or(Ok(None), |out| out.fill(&turn));
         if let Ok(copied) = &copied {
             self.given.copied.clone_from(copied);
         }
         if context.json {
-            tell_end(exit, view);
+            tell_end(exit, view, &turn);
         } else {
             let given_up = self.given_up.as_deref().filter(|_| exit == Exit::Cancelled);
             let trouble = match given_up {
                 Some(what) => Some(words::sentence(what)),
-                None => ending::trouble(view, self.story.last_words()),
+                None => ending::trouble(&turn, self.story.last_words()),
             };
             let home = context.home.as_deref();
-            let summary = ending::summary(view, &self.given, context.out, home);
+            let summary = ending::summary(view, &turn, &self.given, context.out, home);
             if let Some(trouble) = trouble {
                 complain!("{} {trouble}\n", context.err.bad("✗"));
             }
-            complain!(
-                "{}",
-                ending::warnings(ending::last_warnings(view), context.err)
-            );
+            complain!("{}", ending::warnings(&turn.warnings, context.err));
             self.screen.write(&summary);
         }
         copied.map(|_| exit)

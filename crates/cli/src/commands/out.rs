@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use threadline_contract::{
-    Code, Fault, Sha256,
-    thread::{SyncedFile, TaskThread},
-};
+use threadline_app::api::TurnView;
+use threadline_contract::{Code, Fault, Sha256, thread::SyncedFile};
 use threadline_files::{Access, Durability, Error, Reason, Root, atomic, hash};
 
 use crate::screen::words;
@@ -35,12 +33,23 @@ impl Out {
         })
     }
 
-    /// Copies the thread's files, and says what it did. A file of the same name and other content is never replaced: all
+    /// Copies the files of a turn, and says what it did. A file of the same name and other content is never replaced: all
     /// of those are named, and none of the run's files is written.
-    pub(crate) fn fill(&self, thread: &TaskThread) -> Result<Option<String>, Fault> {
-        let source =
-            Root::open(&thread.workspace_binding.workspace_path).map_err(|e| failed(&e))?;
-        let files = &thread.context_state.last_artifacts;
+    pub(crate) fn fill(&self, turn: &TurnView) -> Result<Option<String>, Fault> {
+        let files = &turn.result.artifacts;
+        if turn.result.files > files.len() as u64 {
+            return Err(Fault::new(
+                Code::ReceiptInvalid,
+                format!(
+                    "--out: {} were delivered, but the receipt that names them is not in {} any more, so nothing was copied.",
+                    words::count(turn.result.files, "file"),
+                    turn.folders.join(" nor in ")
+                ),
+            ));
+        }
+        let open = |folder: &String| Root::open(folder).map_err(|e| failed(&e));
+        // In this order: a file moves from the first to the second when the next run delivers.
+        let sources: Vec<Root> = turn.folders.iter().map(open).collect::<Result<_, _>>()?;
         let mut wanted = Vec::new();
         let mut taken = Vec::new();
         for file in files {
@@ -54,7 +63,7 @@ impl Out {
             return Err(self.taken(&taken));
         }
         for file in wanted {
-            self.copy(&source, file)?;
+            self.copy(&sources, file)?;
         }
         let count = words::count(files.len() as u64, "file");
         Ok((!files.is_empty()).then(|| format!("{count} to {}", self.path.display())))
@@ -82,7 +91,21 @@ impl Out {
         }
     }
 
-    fn copy(&self, source: &Root, file: &SyncedFile) -> Result<(), Fault> {
+    /// Copies a file from the first of the folders that has it as it was verified.
+    fn copy(&self, sources: &[Root], file: &SyncedFile) -> Result<(), Fault> {
+        let mut refused = None;
+        for source in sources {
+            match self.copy_from(source, file) {
+                Err(fault) if fault.code != Code::OutFileExists => {
+                    refused = refused.or(Some(fault));
+                }
+                done => return done,
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    fn copy_from(&self, source: &Root, file: &SyncedFile) -> Result<(), Fault> {
         let path = Path::new(file.path.as_str());
         let mut from = source.open_file(path).map_err(|e| failed(&e))?;
         let folder = path.parent().unwrap_or(Path::new(""));

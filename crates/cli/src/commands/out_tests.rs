@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256 as Hasher};
 use threadline_contract::ArtifactPath;
 
 use super::*;
-use crate::screen::fixtures::thread;
+use crate::screen::fixtures::{thread, view};
 
 fn file(path: &str, content: &str) -> SyncedFile {
     SyncedFile {
@@ -29,15 +29,16 @@ fn files_are_copied_whole_and_nothing_is_replaced() {
     thread.workspace_binding.workspace_path = work.display().to_string();
     thread.context_state.last_artifacts = vec![file("a/b.txt", "one"), file("c.txt", "two")];
 
+    let mut turn = TurnView::current(&view(thread));
     let out = Out::open(&out_path).unwrap();
     let want = format!("2 files to {}", out_path.display());
-    assert_eq!(out.fill(&thread), Ok(Some(want)));
+    assert_eq!(out.fill(&turn), Ok(Some(want)));
     assert_eq!(fs::read_to_string(out_path.join("a/b.txt")).unwrap(), "one");
-    out.fill(&thread).unwrap();
+    out.fill(&turn).unwrap();
 
     fs::remove_file(out_path.join("a/b.txt")).unwrap();
     fs::write(out_path.join("c.txt"), "mine").unwrap();
-    let fault = out.fill(&thread).unwrap_err();
+    let fault = out.fill(&turn).unwrap_err();
     assert_eq!(fault.code, Code::OutFileExists);
     assert_eq!(
         fault.message,
@@ -51,9 +52,21 @@ fn files_are_copied_whole_and_nothing_is_replaced() {
 
     fs::remove_file(out_path.join("c.txt")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", out_path.join("c.txt")).unwrap();
-    assert_eq!(out.fill(&thread).unwrap_err().code, Code::OutFileExists);
+    assert_eq!(out.fill(&turn).unwrap_err().code, Code::OutFileExists);
     fs::remove_file(out_path.join("c.txt")).unwrap();
     fs::write(work.join("c.txt"), "TWO").unwrap();
-    assert_eq!(out.fill(&thread).unwrap_err().code, Code::ArtifactChanged);
+    assert_eq!(out.fill(&turn).unwrap_err().code, Code::ArtifactChanged);
     assert!(!out_path.join("c.txt").exists());
+
+    // One that moved when the next run delivered is found where it lies now.
+    let moved = folder.path().join("moved");
+    fs::create_dir_all(&moved).unwrap();
+    fs::write(moved.join("c.txt"), "two").unwrap();
+    turn.folders.push(moved.display().to_string());
+    out.fill(&turn).unwrap();
+    assert_eq!(fs::read_to_string(out_path.join("c.txt")).unwrap(), "two");
+
+    // Not all of its files are known by name: a part is not passed off as the whole.
+    turn.result.files = 3;
+    assert_eq!(out.fill(&turn).unwrap_err().code, Code::ReceiptInvalid);
 }

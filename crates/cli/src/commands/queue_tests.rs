@@ -9,6 +9,7 @@ fn turn(request: &str) -> QueuedTurnView {
         thread_name: "river-report".into(),
         request_id: RequestId::new(request).unwrap(),
         prompt: format!("say {request}"),
+        waits_for: threadline_app::api::WaitsFor::OwnThread,
         position: 1,
         queued: 2,
         attachments: 0,

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use serde_json::json;
 use threadline_app::api::{
-    self, NoParams, RetryParams, Runtimes, SendParams, ThreadParams, ThreadView,
+    self, NoParams, RetryParams, Runtimes, SendParams, ThreadParams, ThreadView, TurnView,
 };
 use threadline_contract::{Code, Fault, RequestId, ResultCode, RunId, thread::Lifecycle};
 use tokio::time::Instant;
@@ -72,7 +72,11 @@ pub(super) async fn retry(context: &Context, args: Retry) -> Result<Exit, Fault>
 pub(super) async fn watch(context: &Context, args: OneThread) -> Result<Exit, Fault> {
     let client = context.client().await?;
     let view = show(&client, &args.thread).await?;
-    follow(Follow::of(context, client, view)).await
+    follow(Follow {
+        which: current(&view),
+        ..Follow::of(context, client, view)
+    })
+    .await
 }
 
 pub(super) async fn sync(context: &Context, args: OneThread) -> Result<Exit, Fault> {
@@ -82,6 +86,7 @@ pub(super) async fn sync(context: &Context, args: OneThread) -> Result<Exit, Fau
     let view: ThreadView = client.call(api::SYNC, ThreadParams { thread }).await?;
     let after = last_event(&view);
     follow(Follow {
+        which: current(&view),
         after,
         before: Some(before),
         ..Follow::of(context, client, view)
@@ -209,6 +214,18 @@ fn which(view: &ThreadView, request: RequestId) -> Which {
     })
 }
 
+/// The turn that a thread is busy with, the next one that waits, or else the last.
+fn current(view: &ThreadView) -> Which {
+    let context = &view.thread.context_state;
+    let next = context.queued_turns.first().map(|turn| &turn.request_id);
+    let last = context.task_association.as_ref().map(|t| &t.request_id);
+    let turn = match view.thread.lifecycle_state.status {
+        Lifecycle::Queued => next.or(last),
+        _ => last,
+    };
+    turn.cloned().map_or(Which::Current, Which::Of)
+}
+
 fn last_event(view: &ThreadView) -> i64 {
     view.thread
         .context_state
@@ -321,18 +338,20 @@ pub(super) fn tell_dropped(exit: Exit, view: &ThreadView, request: Option<&Reque
 }
 
 /// What a program hears when a run is over.
-pub(super) fn tell_end(exit: Exit, view: &ThreadView) {
-    let state = &view.thread.lifecycle_state;
+pub(super) fn tell_end(exit: Exit, view: &ThreadView, turn: &TurnView) {
+    let result = &turn.result;
     print_json(&json!({
         "event": "end",
         "data": {
             "exitCode": exit.number(),
-            "lastResultCode": state.last_result_code,
-            "lastArtifactSyncStatus": view.thread.context_state.last_artifact_sync_status,
+            "requestId": turn.request_id,
+            "runId": turn.run_id,
+            "lastResultCode": result.result_code,
+            "lastArtifactSyncStatus": result.artifact_sync_status,
             "workspacePath": view.thread.workspace_binding.workspace_path,
-            "files": view.thread.context_state.last_artifacts,
-            "omitted": view.thread.context_state.last_omitted,
-            "missing": view.thread.context_state.last_missing,
+            "files": result.artifacts,
+            "omitted": result.omitted,
+            "missing": result.missing,
             "thread": view.thread,
         },
     }));

@@ -41,9 +41,8 @@ pub(super) async fn verify(context: &Context, args: Verify) -> Result<Exit, Faul
     Ok(exit)
 }
 
-/// What is known of a thread's receipts outside of its folder. The record has that of the last run.
-/// Those of earlier ones lie in the data folder, if they ran here; whether they were ever synced is
-/// not known.
+/// What is known of a thread's receipts outside of its folder. The record has those of its turns; of turns
+/// that an older version recorded they lie in the data folder, if they ran here.
 fn known(context: &Context, record: &TaskThread) -> Vec<Known> {
     let state = &record.context_state;
     let Some(last) = &state.task_association else {
@@ -57,13 +56,26 @@ fn known(context: &Context, record: &TaskThread) -> Vec<Known> {
             required: true,
         });
     }
+    for message in &state.messages {
+        let receipt = message.result.as_ref().and_then(|result| result.receipt);
+        if let (Some(run), Some(digest)) = (&message.run_id, receipt)
+            && known.iter().all(|known| known.run != *run)
+        {
+            known.push(Known {
+                run: run.clone(),
+                digest,
+                required: false,
+            });
+        }
+    }
     let kept = Workspace::open(&context.config.data).ok();
     if let (Some(session), Some(kept)) = (&last.session_key, kept) {
         let runs = state.messages.iter().filter_map(|m| m.run_id.as_ref());
         for run in runs.collect::<BTreeSet<_>>() {
-            if known.iter().all(|known| known.run != *run)
-                && let Ok(Some(receipt)) = kept.receipt(session, run)
-            {
+            if known.iter().any(|known| known.run == *run) {
+                continue;
+            }
+            if let Ok(Some(receipt)) = kept.receipt(session, run) {
                 known.push(Known {
                     run: run.clone(),
                     digest: receipt.digest(),

@@ -1,9 +1,9 @@
 //! How a run ended, for people: its files, what was not taken, and the way on.
 
-use threadline_app::api::ThreadView;
+use threadline_app::api::{ThreadView, TurnView};
 use threadline_contract::{
     Code, Fault, Omitted, ResultCode, RunWarning,
-    thread::{Lifecycle, Role, SyncStatus, SyncedFile},
+    thread::{Lifecycle, SyncStatus, SyncedFile},
 };
 
 use super::{
@@ -25,31 +25,36 @@ pub(crate) struct Given {
     pub(crate) copied: Option<String>,
 }
 
-/// What stands at the end of a run, line by line.
+/// What stands at the end of a turn, line by line.
 pub(crate) fn summary(
     view: &ThreadView,
+    turn: &TurnView,
     given: &Given,
     to: Terminal,
     home: Option<&str>,
 ) -> String {
-    let context = &view.thread.context_state;
-    let mut out = files(&context.last_artifacts, to);
-    if context.last_artifacts.is_empty()
-        && context.last_artifact_sync_status == Some(SyncStatus::NoExportedArtifacts)
+    let result = &turn.result;
+    let mut out = files(&result.artifacts, to);
+    if result.artifacts.is_empty()
+        && result.artifact_sync_status == Some(SyncStatus::NoExportedArtifacts)
     {
-        out.push_str(&format!("{}\n", to.dim("No files.")));
+        let none = match view.earlier.is_empty() {
+            true => "No files.",
+            false => "No files of the last run.",
+        };
+        out.push_str(&format!("{}\n", to.dim(none)));
     }
-    out.push_str(&not_taken(&context.last_omitted, to));
-    let result = view.thread.lifecycle_state.last_result_code;
+    out.push_str(&not_taken(&result.omitted, to));
     // What a failed run says about its files only repeats why it failed.
-    if let (Some(ResultCode::Success), Some(detail)) = (result, &context.last_artifact_sync_detail)
+    if let (Some(ResultCode::Success), Some(detail)) =
+        (result.result_code, &result.artifact_sync_detail)
     {
         for text in detail.lines() {
             let text = hanging(&clean(text), to.width, 2);
             out.push_str(&format!("{} {text}\n", to.warn("!")));
         }
     }
-    let ways = ways(view, given, to, home);
+    let ways = ways(view, turn, given, to, home);
     if !out.is_empty() && !ways.is_empty() {
         out.push('\n');
     }
@@ -62,6 +67,7 @@ pub(crate) fn summary(
 /// Where things are, and how it goes on.
 fn ways(
     view: &ThreadView,
+    turn: &TurnView,
     given: &Given,
     to: Terminal,
     home: Option<&str>,
@@ -70,11 +76,8 @@ fn ways(
     let context = &thread.context_state;
     let name = quoted(&thread.name);
     let mut ways: Vec<(&str, String)> = Vec::new();
-    if !context.last_artifacts.is_empty() {
-        ways.push((
-            "Folder",
-            to.path(&thread.workspace_binding.workspace_path, home),
-        ));
+    if let Some(folder) = turn.folders.last().filter(|_| turn.result.files > 0) {
+        ways.push(("Folder", to.path(folder, home)));
     }
     if let Some(copied) = &given.copied {
         ways.push(("Copied", clean(copied)));
@@ -85,7 +88,7 @@ fn ways(
     if !given.attached.is_empty() {
         ways.push(("Given", line(&given.attached.join(", "))));
     }
-    if let Some(used) = used(view) {
+    if let Some(used) = used(turn) {
         ways.push(("Used", used));
     }
     if let Some(policy) = &context.permission_policy {
@@ -95,18 +98,26 @@ fn ways(
         ways.push(("Restore", format!("threadline restore {name}")));
         return ways;
     }
-    if thread.lifecycle_state.status == Lifecycle::Running {
+    let waiting = context.queued_turns.len() as u64;
+    if waiting > 0 {
+        let what = count(waiting, "message");
+        ways.push(("Waiting", format!("{what}: threadline queue list {name}")));
+    }
+    if matches!(
+        thread.lifecycle_state.status,
+        Lifecycle::Running | Lifecycle::Queued
+    ) {
         ways.push(("Watch", format!("threadline watch {name}")));
         ways.push(("Cancel", format!("threadline cancel {name}")));
         return ways;
     }
-    let result = thread.lifecycle_state.last_result_code;
-    let sync = context.last_artifact_sync_status;
+    let result = turn.result.result_code;
+    let sync = turn.result.artifact_sync_status;
     match Exit::of_result(result, sync) {
         // The same would be refused again.
         Exit::Usage => return ways,
         // What is gone from the bridge is not there to be brought.
-        Exit::FilesIncomplete if is_removed(context.last_artifact_sync_detail.as_deref()) => {
+        Exit::FilesIncomplete if is_removed(turn.result.artifact_sync_detail.as_deref()) => {
             ways.push(("Retry", format!("threadline retry {name}")));
         }
         Exit::FilesIncomplete => ways.push(("Sync", format!("threadline sync {name}"))),
@@ -117,9 +128,9 @@ fn ways(
     ways
 }
 
-/// How long the last run took, and what it used as far as that was reported.
-fn used(view: &ThreadView) -> Option<String> {
-    let run = view.thread.context_state.task_association.as_ref()?;
+/// How long a run took, and what it used as far as that was reported.
+fn used(turn: &TurnView) -> Option<String> {
+    let run = &turn.result;
     let waited = run
         .waited_ms
         .map(|ms| format!("{} of it for an answer", took(ms)));
@@ -198,27 +209,12 @@ pub(crate) fn warnings(warnings: &[RunWarning], to: Terminal) -> String {
     warnings.iter().map(one).collect()
 }
 
-/// The warnings about the last answer.
-pub(crate) fn last_warnings(view: &ThreadView) -> &[RunWarning] {
-    let messages = view.thread.context_state.messages.iter().rev();
-    let mut answers = messages.take_while(|m| m.role == Role::Assistant);
-    answers
-        .find(|m| !m.warnings.is_empty())
-        .map_or(&[], |m| &m.warnings)
-}
-
 /// Why a run did not succeed, as an error; `None` when it did.
 ///
 /// `last_words` are the run's own about its end; the transcript may not have them yet.
-pub(crate) fn trouble(view: &ThreadView, last_words: Option<&str>) -> Option<String> {
-    let result = view.thread.lifecycle_state.last_result_code?;
-    let messages = &view.thread.context_state.messages;
-    let written = messages
-        .iter()
-        .rev()
-        .take_while(|m| m.role == Role::Assistant)
-        .find(|m| m.error);
-    let told = written.map(|m| m.text.as_str()).or(last_words).map(clean);
+pub(crate) fn trouble(turn: &TurnView, last_words: Option<&str>) -> Option<String> {
+    let result = turn.result.result_code?;
+    let told = turn.error.as_deref().or(last_words).map(clean);
     let (sentence, code) = match result {
         ResultCode::Success => return None,
         ResultCode::Aborted => {

@@ -1,10 +1,19 @@
 use pretty_assertions::assert_eq;
-use threadline_contract::{Code, Millis, OmitReason, thread::Message};
+use threadline_contract::{
+    Code, Millis, OmitReason,
+    thread::{Message, Role, TaskThread},
+};
 
 use super::*;
 use crate::screen::fixtures::{association, file, message, thread, view};
 
 const HOME: Option<&str> = Some("/home/me");
+
+/// The end of a thread's current turn.
+fn summary_of(thread: TaskThread, given: &Given, to: Terminal, home: Option<&str>) -> String {
+    let view = view(thread);
+    summary(&view, &TurnView::current(&view), given, to, home)
+}
 
 #[test]
 fn a_run_with_files_ends_with_them_and_the_way_on() {
@@ -25,12 +34,7 @@ Folder  /home/me/.xworkmate/threads/river-report
 Go on   threadline run --thread river-report \"…\"
 ";
     assert_eq!(
-        summary(
-            &view(thread.clone()),
-            &Given::default(),
-            Terminal::PLAIN,
-            HOME
-        ),
+        summary_of(thread.clone(), &Given::default(), Terminal::PLAIN, HOME),
         want
     );
 
@@ -39,7 +43,7 @@ Go on   threadline run --thread river-report \"…\"
         color: true,
         width: 100,
     };
-    let folder = summary(&view(thread), &Given::default(), person, HOME)
+    let folder = summary_of(thread, &Given::default(), person, HOME)
         .lines()
         .find(|l| l.contains("Folder"))
         .unwrap()
@@ -54,7 +58,7 @@ Go on   threadline run --thread river-report \"…\"
 fn a_run_without_files_says_so() {
     let want = "No files.\n\nGo on   threadline run --thread river-report \"…\"\n";
     assert_eq!(
-        summary(&view(thread()), &Given::default(), Terminal::PLAIN, HOME),
+        summary_of(thread(), &Given::default(), Terminal::PLAIN, HOME),
         want
     );
 }
@@ -74,7 +78,7 @@ Sync    threadline sync river-report
 Go on   threadline run --thread river-report \"…\"
 ";
     assert_eq!(
-        summary(&view(thread), &Given::default(), Terminal::PLAIN, HOME),
+        summary_of(thread, &Given::default(), Terminal::PLAIN, HOME),
         want
     );
 }
@@ -93,7 +97,7 @@ fn trouble_is_told_in_the_words_of_the_run() {
         let mut thread = thread();
         thread.lifecycle_state.last_result_code = Some(code);
         thread.context_state.messages = messages;
-        trouble(&view(thread), last)
+        trouble(&TurnView::current(&view(thread)), last)
     };
     let error = |text: &str| Message {
         error: true,
@@ -213,13 +217,13 @@ Given   data.csv, standard input
 Policy  permissions: ask,read=allow
 Go on   threadline run --thread river-report \"…\"
 ";
-    assert_eq!(summary(&view(thread), &given, Terminal::PLAIN, HOME), want);
+    assert_eq!(summary_of(thread, &given, Terminal::PLAIN, HOME), want);
     let ways = |result, status| {
         let mut thread = crate::screen::fixtures::thread();
         thread.lifecycle_state.last_result_code = Some(result);
         thread.lifecycle_state.status = status;
         thread.context_state.last_artifact_sync_status = None;
-        summary(&view(thread), &Given::default(), Terminal::PLAIN, HOME)
+        summary_of(thread, &Given::default(), Terminal::PLAIN, HOME)
     };
     assert_eq!(
         ways(ResultCode::Failed, Lifecycle::Ready),
@@ -318,9 +322,9 @@ fn warnings_about_the_last_answer_are_told_with_their_code() {
     ];
     let said = view(thread.clone());
     assert_eq!(
-        warnings(last_warnings(&said), Terminal::PLAIN),
+        warnings(&TurnView::current(&said).warnings, Terminal::PLAIN),
         "! A part may be missing. [ANSWER_INCOMPLETE]\n"
     );
     thread.context_state.messages.pop();
-    assert_eq!(last_warnings(&view(thread)), []);
+    assert_eq!(TurnView::current(&view(thread)).warnings, []);
 }

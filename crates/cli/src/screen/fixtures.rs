@@ -60,6 +60,8 @@ pub(crate) fn message(role: Role, text: &str) -> Message {
         unfinished: false,
         warnings: vec![],
         state: None,
+        request_id: None,
+        result: None,
     }
 }
 

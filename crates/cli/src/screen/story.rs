@@ -140,7 +140,7 @@ impl Story {
         !self.began && messages.any(dropped)
     }
 
-    /// The thread as it was last seen.
+    /// The thread as it was last seen while it was busy with this run.
     pub(crate) fn view(&self) -> &ThreadView {
         &self.view
     }
@@ -426,6 +426,10 @@ impl Story {
     /// Whether the run has ended and its files are here, or as many as will come.
     pub(crate) fn is_over(&self, latest: &ThreadView) -> bool {
         let thread = &latest.thread;
+        let turn = self.request().and_then(|request| thread.turn(request));
+        if let Some(result) = turn.and_then(|turn| turn.result.as_deref()) {
+            return result.is_settled();
+        }
         let idle = !matches!(
             thread.lifecycle_state.status,
             Lifecycle::Running | Lifecycle::Queued
@@ -442,7 +446,9 @@ impl Story {
             }
             // A later turn is the thread's current one; or ours was dropped, or never got so far.
             Which::Of(request) => {
-                self.began || self.is_dropped(latest) || !is_waiting(latest, request) && idle
+                self.began && turn.is_none()
+                    || self.is_dropped(latest)
+                    || !is_waiting(latest, request) && idle
             }
         }
     }

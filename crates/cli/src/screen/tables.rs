@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use threadline_app::api::{AskedQuestion, Away, FilesNow, Summary, ThreadView};
+use threadline_app::api::{
+    AskedQuestion, Away, EarlierRun, FilesNow, Summary, ThreadView, TurnView,
+};
 use threadline_contract::{
     Millis, Question, QuestionState, RunId,
     thread::{ContextState, Lifecycle, Message, Role},
@@ -15,6 +17,9 @@ use super::{
     words::{ago, clean, clock, columns, count, fit, line, quoted, short, size, standing, turn},
     wrap::{hanging, wrap},
 };
+
+/// Files of an earlier run that are named.
+const EARLIER_NAMED: usize = 10;
 
 /// Columns that are left for a title before other columns make room for it.
 const TITLE: usize = 16;
@@ -31,8 +36,10 @@ pub(crate) fn threads(list: &[Summary], now: Millis, zone: &TimeZone, to: Termin
                 t.files_now,
                 t.open_questions > 0,
                 t.away,
+                t.queue.is_some(),
             );
             let files = match (t.files, t.files_now) {
+                (0, _) if t.earlier_files > 0 => format!("{} earlier", t.earlier_files),
                 (0, _) => String::new(),
                 (n, now) => format!(
                     "{}, {}{}",
@@ -40,6 +47,10 @@ pub(crate) fn threads(list: &[Summary], now: Millis, zone: &TimeZone, to: Termin
                     size(t.bytes),
                     if now.is_none() { ", not looked at" } else { "" }
                 ),
+            };
+            let files = match (t.files, t.earlier_files) {
+                (0, _) | (_, 0) => files,
+                (_, n) => format!("{files}, {n} earlier"),
             };
             let when = ago(now, t.updated_at_ms, zone);
             [t.name.clone(), state.to_owned(), files, when]
@@ -100,6 +111,7 @@ pub(crate) fn thread(
         Some(FilesNow::of(&t.context_state.last_artifacts)),
         !view.questions.is_empty(),
         is_away(view),
+        view.queue.is_some(),
     );
     let mut facts = Vec::new();
     if t.lifecycle_state.status == Lifecycle::Archived {
@@ -131,6 +143,14 @@ pub(crate) fn thread(
     if let Some(waits) = waits {
         out.push_str(&format!("{}\n", to.warn(&line(waits))));
     }
+    if let Some(place) = view.queue.filter(|_| state == "queued") {
+        let runtime = t.execution_binding.runtime.as_ref();
+        let whose = runtime.map_or_else(String::new, |runtime| format!(" of {runtime}"));
+        out.push_str(&format!(
+            "Queued: it waits for a free place{whose}, number {} of {} in line.\n",
+            place.position, place.queued
+        ));
+    }
     out.push_str(&transcript(&t.context_state, now, zone, to));
     for question in &view.questions {
         out.push_str(&format!(
@@ -140,7 +160,35 @@ pub(crate) fn thread(
         ));
     }
     out.push('\n');
-    out.push_str(&summary(view, &Given::default(), to, home));
+    let turn = TurnView::current(view);
+    out.push_str(&summary(view, &turn, &Given::default(), to, home));
+    out.push_str(&earlier(&view.earlier, to, home));
+    out
+}
+
+/// What earlier runs delivered and is still here.
+fn earlier(runs: &[EarlierRun], to: Terminal, home: Option<&str>) -> String {
+    let mut out = String::new();
+    for run in runs {
+        out.push_str(&format!(
+            "\n{}  {} in {}\n",
+            to.dim("Of an earlier run"),
+            count(run.files.into(), "file"),
+            to.path(&run.folder, home)
+        ));
+        for path in run.paths.iter().take(EARLIER_NAMED) {
+            let edited = match run.edited.contains(path) {
+                true => format!("  {}", to.warn("edited since")),
+                false => String::new(),
+            };
+            out.push_str(&format!("  {}{edited}\n", line(path)));
+        }
+        let named = run.paths.len().min(EARLIER_NAMED) as u64;
+        if u64::from(run.files) > named {
+            let more = u64::from(run.files) - named;
+            out.push_str(&format!("  and {more} more\n"));
+        }
+    }
     out
 }
 

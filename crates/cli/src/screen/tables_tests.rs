@@ -29,9 +29,12 @@ fn listed(
         last_run_at_ms: None,
         files,
         bytes: u64::from(files) * 1000,
+        earlier_files: 0,
+        earlier_bytes: 0,
         files_now: (files > 0).then_some(FilesNow::AsDelivered),
         open_questions: 0,
         queued_turns: 0,
+        queue: None,
         reason: None,
         away: false,
     }
@@ -60,6 +63,47 @@ oak-plan      asks you                   5 min ago  Plan the garden
 x             failed    1 file, 1.0 kB   5 min ago  Fail
 ";
     assert_eq!(threads(&list, NOW, &TimeZone::UTC, Terminal::PLAIN), want);
+}
+
+#[test]
+fn a_list_counts_the_files_of_earlier_runs_too() {
+    let listed = |name: &str, files| Summary {
+        earlier_files: 2,
+        earlier_bytes: 9,
+        ..listed(
+            name,
+            Lifecycle::Ready,
+            Some(ResultCode::Success),
+            files,
+            "T",
+        )
+    };
+    let list = [listed("a", 0), listed("b", 3)];
+    let want = "\
+a  done  2 earlier                   5 min ago  T
+b  done  3 files, 3.0 kB, 2 earlier  5 min ago  T
+";
+    assert_eq!(threads(&list, NOW, &TimeZone::UTC, Terminal::PLAIN), want);
+}
+
+#[test]
+fn files_of_earlier_runs_are_shown_with_what_became_of_them() {
+    let mut shown = view(record());
+    shown.earlier = vec![EarlierRun {
+        run_id: run("r0"),
+        folder: "/home/me/w".into(),
+        files: 12,
+        bytes: 12,
+        paths: (0..12).map(|n| format!("f{n:02}")).collect(),
+        edited: vec!["f01".into()],
+    }];
+    let text = thread(&shown, NOW, &TimeZone::UTC, Terminal::PLAIN, None);
+    assert!(text.contains("No files of the last run.\n"), "{text}");
+    let (_, told) = text.split_once("Of an earlier run").unwrap();
+    assert_eq!(
+        told,
+        "  12 files in /home/me/w\n  f00\n  f01  edited since\n  f02\n  f03\n  f04\n  f05\n  f06\n  f07\n  f08\n  f09\n  and 2 more\n"
+    );
 }
 
 #[test]

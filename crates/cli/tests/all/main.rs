@@ -22,4 +22,5 @@ mod sidecar;
 mod stdio;
 mod support;
 mod threads;
+mod turns;
 mod verify;

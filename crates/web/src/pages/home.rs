@@ -186,7 +186,8 @@ fn working(thread: &Summary) -> Markup {
     let waiting = u64::from(thread.queued_turns);
     let doing = match (queued, thread.open_questions) {
         _ if thread.away => "Its bridge has not answered yet",
-        (true, _) => "Another run goes first",
+        (true, _) => "Queued for a free place",
+        (false, 0) if thread.queue.is_some() => "Queued for a free place",
         (false, 0) => "At work",
         (false, _) => "Asked you something",
     };
@@ -208,15 +209,26 @@ fn working(thread: &Summary) -> Markup {
     }
 }
 
+/// How many files its earlier runs brought.
+pub(super) fn earlier_files(thread: &Summary) -> Markup {
+    html! {
+        @if thread.earlier_files > 0 {
+            " · " (words::several(thread.earlier_files, "file")) " of earlier runs"
+        }
+    }
+}
+
 fn done(thread: &Summary) -> Markup {
     html! {
         a.row href=(urls::thread(&thread.name)) #(format!("t-{}", thread.name)) {
             b { (thread.title) }
             span.why {
                 @match thread.files {
+                    0 if thread.earlier_files > 0 => "No new files",
                     0 => "No files",
                     n => { (words::several(n.into(), "file")) " · " (words::size(thread.bytes)) },
                 }
+                (earlier_files(thread))
                 @if lacks_files(thread) { " · not every file is here" }
             }
             span.end { (words::state_of(thread)) span.muted.small { (words::clock(thread.updated_at_ms)) } }

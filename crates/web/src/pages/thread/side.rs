@@ -182,7 +182,11 @@ fn earlier(runs: &[EarlierRun]) -> Markup {
                 @for run in runs {
                     details {
                         summary { (words::several(run.files.into(), "file")) " · " (words::size(run.bytes)) }
-                        ul { @for path in &run.paths { li { (path) } } }
+                        ul {
+                            @for path in &run.paths {
+                                li { (path) @if run.edited.contains(path) { " " span.small.amber { "edited since" } } }
+                            }
+                        }
                         @if run.paths.len() < run.files as usize {
                             p.muted { (run.files as usize - run.paths.len()) " more" }
                         }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use threadline_app::api::{self, ThreadView};
 use threadline_contract::{
     Code, Question, QuestionState, RequestId, ResultCode, RunId,
-    thread::{Lifecycle, Message, Role, TaskThread, TurnState},
+    thread::{Lifecycle, Message, Role, SyncStatus, TaskThread, TurnResult, TurnState},
 };
 
 use super::{
@@ -23,6 +23,8 @@ pub(super) struct Turn<'a> {
     pub(super) waits: Option<&'a RequestId>,
     /// What became of it, where the record says so.
     state: Option<TurnState>,
+    /// What came of it, once it has ended.
+    result: Option<&'a TurnResult>,
     messages: Vec<&'a Message>,
 }
 
@@ -42,7 +44,14 @@ pub(super) fn of(record: &TaskThread) -> Vec<Turn<'_>> {
         let run = message.run_id.as_ref();
         let own = match (run, message.role) {
             (Some(run), _) => turns.iter().position(|t| t.run == Some(run)),
-            (None, Role::Assistant) => turns.iter().rposition(|t| t.waits.is_none()),
+            (None, Role::Assistant) => {
+                let request = message.request_id.as_ref();
+                let asked = |t: &Turn<'_>| {
+                    request.is_some() && t.messages[0].request_id.as_ref() == request
+                };
+                let own = turns.iter().rposition(asked);
+                own.or_else(|| turns.iter().rposition(|t| t.waits.is_none()))
+            }
             (None, Role::User) => None,
         };
         match own {
@@ -58,6 +67,7 @@ pub(super) fn of(record: &TaskThread) -> Vec<Turn<'_>> {
                     run,
                     waits,
                     state: message.state,
+                    result: message.result.as_deref(),
                     messages: vec![message],
                 });
             }
@@ -118,6 +128,7 @@ pub(super) fn draw(view: &ThreadView, turn: &Turn<'_>, last: bool) -> Markup {
                     p.note.bad { (words::ticked(&message.text)) }
                 }
             }
+            @if let Some(result) = turn.result.filter(|_| !last) { (delivered(result)) }
         }
     }
 }
@@ -130,6 +141,26 @@ fn became(state: Option<TurnState>, told: bool) -> Markup {
         _ => return html! {},
     };
     html! { p.small.muted.aside-you { (word) } }
+}
+
+/// What an earlier turn delivered; the files of the last one stand beside the conversation.
+fn delivered(result: &TurnResult) -> Markup {
+    let trouble = matches!(
+        result.artifact_sync_status,
+        Some(SyncStatus::Partial | SyncStatus::Failed)
+    );
+    let trouble = trouble && result.result_code == Some(ResultCode::Success);
+    html! {
+        @if result.files > 0 {
+            p.small.muted { "Delivered " (words::several(result.files, "file")) " · " (words::size(result.bytes)) }
+        }
+        @if result.artifact_sync_status == Some(SyncStatus::Syncing) {
+            p.small.muted { "Its files are on their way." }
+        }
+        @if let Some(detail) = result.artifact_sync_detail.as_deref().filter(|_| trouble) {
+            p.note.bad { (words::ticked(detail)) }
+        }
+    }
 }
 
 /// A question that waits no more, with what became of it.
