@@ -9,7 +9,7 @@ use serde_json::json;
 use threadline_contract::{AppThreadKey, Code};
 use threadline_e2e::tls;
 use threadline_runtimes::{
-    Frame, Runtime as _, Signal, Update,
+    Frame, Logged, Runtime as _, Signal, Update,
     openclaw::{OpenClaw, OpenClawConfig},
 };
 
@@ -210,7 +210,10 @@ async fn a_token_that_is_taken_again_is_tried_by_itself_and_the_run_goes_on() {
     let runtime = gateway.runtime(folder.path(), Some("t"));
     begin(&runtime, "turn-1").await.unwrap();
     let up_since = runtime.stands_since();
-    let mut signals = runtime.follow(&run_ref("turn-1"), 0).await.unwrap();
+    let mut signals = runtime
+        .follow(&run_ref("turn-1"), Logged::up_to(0))
+        .await
+        .unwrap();
     let told = signals.recv().await;
     let why = "The OpenClaw gateway does not take this token. Set THREADLINE_OPENCLAW_TOKEN to the value of `gateway.auth.token` in openclaw.json, and try again. The run goes on at the gateway, which is tried again by itself; what came of it is told then.";
     assert_eq!(

@@ -10,7 +10,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use threadline_contract::{AppThreadKey, RunId, SessionKey};
 use threadline_runtimes::{
-    LaneSize, RunRef, Runtime as _, Signal, TurnPlan,
+    LaneSize, Logged, RunRef, Runtime as _, Signal, TurnPlan,
     openclaw::{OpenClaw, OpenClawConfig},
 };
 use tokio::{
@@ -306,7 +306,10 @@ pub(crate) fn prepared(run: &str) -> Value {
 
 /// Follows a run to its end.
 pub(crate) async fn end(runtime: &OpenClaw, run: &str) -> Vec<Signal> {
-    let mut signals = runtime.follow(&run_ref(run), 0).await.unwrap();
+    let mut signals = runtime
+        .follow(&run_ref(run), Logged::up_to(0))
+        .await
+        .unwrap();
     let mut all = vec![];
     let hear = async {
         while let Some(signal) = signals.recv().await {
