@@ -383,8 +383,11 @@ impl Runtime for OpenClaw {
             if conn.is_draining() {
                 return Err(turn::stopping());
             }
-            let looked = self.turns.look(&conn, &note).await;
-            Ok(match looked.map_err(turn::unsaid)?.0 {
+            let looked = tokio::select! {
+                looked = self.turns.look(&conn, &note) => looked.map_err(turn::unsaid)?,
+                () = conn.unheard() => return Err(turn::unheard()),
+            };
+            Ok(match looked.0 {
                 Ruling::Running | Ruling::Renamed(_) | Ruling::GivenBack | Ruling::Unclear => {
                     Registry::Running
                 }

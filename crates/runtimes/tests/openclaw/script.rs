@@ -39,6 +39,8 @@ pub(crate) enum Do {
     Nothing,
     /// Drops the connection.
     Drop,
+    /// Hangs: hears and says nothing more, and the connection stays.
+    Hang,
 }
 
 type Script = Box<dyn FnMut(&str, &Value, &mut Gateway) -> Do + Send>;
@@ -197,6 +199,7 @@ impl Scripted {
                 Do::Frames(frames) | Do::LastFrames(frames) => frames,
                 Do::Nothing => vec![],
                 Do::Drop => return,
+                Do::Hang => return std::future::pending().await,
             };
             for frame in frames {
                 let text = frame.to_string().replace("\"$id\"", &id.to_string());
