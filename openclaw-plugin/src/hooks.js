@@ -14,14 +14,16 @@ import { object, text } from "./read.js";
 export async function hear(parts, event) {
   const ended = parts.watch.hear(event);
   if (!ended?.sessionKey) return;
-  const { written, failed, commandSpans, othersFiles } = parts.watch.evidence(ended);
+  const { written, failed, doubtful, commandSpans, othersFiles, maybeOthersFiles } = parts.watch.evidence(ended);
   await parts.sessions.note(ended.sessionKey, {
     ...recordOf(ended.runId, ended.verdict),
     boot: parts.boot,
     writtenFiles: written,
     ...(failed.length ? { failedFiles: failed } : {}),
+    ...(doubtful.length ? { doubtfulFiles: doubtful } : {}),
     ...(commandSpans.length ? { commandSpans } : {}),
     ...(othersFiles.length ? { othersFiles } : {}),
+    ...(maybeOthersFiles.length ? { maybeOthersFiles } : {}),
   });
 }
 

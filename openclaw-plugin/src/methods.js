@@ -155,7 +155,7 @@ export function enriched({ sessions, watch }, method, params) {
   const known = { ...params, openclawSessionKey, agentWorkspaceDir: sessions.workspace(openclawSessionKey) };
   const runId = text(params.runId);
   if (!runId || ![COLLECT, EXPORT, LIST].includes(method)) return known;
-  const { since, until, written, failed, commandSpans, othersFiles } = testimony({ sessions, watch }, openclawSessionKey, runId);
+  const { since, until, written, failed, doubtful, commandSpans, othersFiles, maybeOthersFiles } = testimony({ sessions, watch }, openclawSessionKey, runId);
   // In a listing this would be a filter.
   const from = amount(params.sinceUnixMs) ?? (method === COLLECT ? since : undefined);
   const place = (/** @type {string} */ path) => resolve(known.agentWorkspaceDir, path);
@@ -167,10 +167,11 @@ export function enriched({ sessions, watch }, method, params) {
     ...known,
     sinceUnixMs: from === undefined ? undefined : Math.max(from, since ?? 0),
     untilUnixMs: params.untilUnixMs ?? until,
-    writtenFiles: [...new Set([...told, ...written])],
+    writtenFiles: [...new Set([...told, ...written, ...doubtful])],
     // Nobody else can know.
     commandSpans,
     othersFiles,
+    maybeOthersFiles,
   };
 }
 
@@ -207,7 +208,7 @@ function testimony(parts, sessionKey, runId) {
   const time = (/** @type {string | undefined} */ at) => (at ? Date.parse(at) || undefined : undefined);
   const first = live
     ? { since: live.verdict.status === "prepared" ? undefined : live.startedAt, until: live.verdict.endedAt, ...parts.watch.evidence(live) }
-    : { since: time(record?.startedAt), until: time(record?.completedAt), written: texts(record?.writtenFiles), failed: texts(record?.failedFiles), commandSpans: record?.commandSpans ?? [], othersFiles: texts(record?.othersFiles) };
+    : { since: time(record?.startedAt), until: time(record?.completedAt), written: texts(record?.writtenFiles), failed: texts(record?.failedFiles), doubtful: texts(record?.doubtfulFiles), commandSpans: record?.commandSpans ?? [], othersFiles: texts(record?.othersFiles), maybeOthersFiles: texts(record?.maybeOthersFiles) };
   if (!record?.resumedAs || record.resumedAs === runId) return first;
   // A run that a restart broke off.
   const rest = testimony(parts, sessionKey, record.resumedAs);
@@ -216,7 +217,9 @@ function testimony(parts, sessionKey, runId) {
     until: rest.until ?? first.until,
     written: [...first.written, ...rest.written],
     failed: [...first.failed, ...rest.failed],
+    doubtful: [...first.doubtful, ...rest.doubtful],
     commandSpans: [...first.commandSpans, ...rest.commandSpans],
     othersFiles: [...new Set([...first.othersFiles, ...rest.othersFiles])],
+    maybeOthersFiles: [...new Set([...first.maybeOthersFiles, ...rest.maybeOthersFiles])],
   };
 }

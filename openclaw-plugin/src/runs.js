@@ -11,6 +11,7 @@ const MAX_OUTPUT = 16 * 1024;
 const MAX_ERROR = 2048;
 const MAX_WRITTEN = 512;
 const MAX_SPANS = 256;
+const FILE_LISTS = /** @type {const} */ (["writtenFiles", "failedFiles", "doubtfulFiles", "othersFiles", "maybeOthersFiles"]);
 
 /**
  * Who said that a run ended. Only these are believed. The hook `agent_end` is not among them: the
@@ -37,9 +38,11 @@ const CONFIRMING = ["lifecycle", "agent_wait", "native_task", "history", "gatewa
  * @property {string} [resumedAs] the run under which the gateway went on after a restart
  * @property {string} [resumes] the run that this one goes on with
  * @property {string[]} [writtenFiles] what the run's own tool calls named and wrote
- * @property {string[]} [failedFiles] what they named and did not write, or another run wrote over
+ * @property {string[]} [failedFiles] what they named and did not write
+ * @property {string[]} [doubtfulFiles] what they named and wrote, and another run too
  * @property {import("./commands.js").Span[]} [commandSpans] when a command of it was running, and none of another run
  * @property {string[]} [othersFiles] what other runs named and wrote meanwhile
+ * @property {string[]} [maybeOthersFiles] what they may have written meanwhile
  * @property {boolean} [provisional] an attempt ended, and perhaps the run
  */
 
@@ -105,9 +108,7 @@ export function noted(runs, news, now) {
   };
   if (after.output !== undefined) after.output = after.output.slice(0, MAX_OUTPUT);
   if (after.error !== undefined) after.error = withoutSecrets(after.error).slice(0, MAX_ERROR);
-  if (after.writtenFiles !== undefined) after.writtenFiles = texts(after.writtenFiles).slice(0, MAX_WRITTEN);
-  if (after.failedFiles !== undefined) after.failedFiles = texts(after.failedFiles).slice(0, MAX_WRITTEN);
-  if (after.othersFiles !== undefined) after.othersFiles = texts(after.othersFiles).slice(0, MAX_WRITTEN);
+  for (const list of FILE_LISTS) if (after[list] !== undefined) after[list] = texts(after[list]).slice(0, MAX_WRITTEN);
   if (after.commandSpans !== undefined) after.commandSpans = after.commandSpans.slice(-MAX_SPANS);
   return new Map([...runs, [news.runId, after]]);
 }

@@ -52,9 +52,13 @@ const MOST_CALLS = 256;
 /**
  * @typedef {object} Testimony
  * @property {string[]} written what its tools named and wrote
- * @property {string[]} failed what they named and did not write, or another run wrote over
+ * @property {string[]} failed what they named and did not write
+ * @property {string[]} doubtful what they named and wrote, and what another run wrote as it is now: delivered to neither without
+ *   proof, and told, because this run speaks of it
  * @property {import("./commands.js").Span[]} commandSpans when a command of it was running, and none of another run
  * @property {string[]} othersFiles what other runs named and wrote since it is known
+ * @property {string[]} maybeOthersFiles what they may have written: a call that has not come back, or a process that a command left
+ *   running, names it
  */
 
 export class Watch {
@@ -249,29 +253,32 @@ export class Watch {
     /** @type {string[]} */
     const written = [];
     const failed = [...live.failed];
+    /** @type {string[]} */
+    const doubtful = [];
     const others = [...this.#runs.values()].filter((other) => other !== live);
     for (const [place, deed] of live.deeds) {
-      (this.#isAnothers(live, others, place) ? failed : written).push(deed.name);
+      (this.#isAnothers(live, others, place) ? doubtful : written).push(deed.name);
     }
     const commandSpans = this.#commands.spans(live.runId, Date.now());
-    return { written, failed, commandSpans, othersFiles: this.#othersFiles(live, others) };
+    return { written, failed, doubtful, commandSpans, ...this.#othersFiles(live, others) };
   }
 
   /**
    * @param {Live} live
    * @param {Live[]} others
    * @param {string} place
+   * @param {(other: Live) => import("./deeds.js").Theirs | import("./deeds.js").Theirs[]} [deeds] of another run at the place: all, if not said
    */
-  #isAnothers(live, others, place) {
+  #isAnothers(live, others, place, deeds = (other) => this.#deedsAt(other, place)) {
     const times = timesOf(place);
-    return times !== undefined && isAnothers(times, live.deeds.get(place), others.flatMap((other) => this.#deedsAt(other, place)));
+    return times !== undefined && isAnothers(times, live.deeds.get(place), others.flatMap(deeds));
   }
 
   /**
-   * Files that other runs named since a run is known, and that are theirs as they are now.
+   * Files that other runs named since a run is known, and that are theirs, or may be, as they are now.
    * @param {Live} live
    * @param {Live[]} others
-   * @returns {string[]} absolute paths without links
+   * @returns {Pick<Testimony, "othersFiles" | "maybeOthersFiles">} absolute paths without links
    */
   #othersFiles(live, others) {
     /** @type {Set<string>} */
@@ -281,7 +288,9 @@ export class Watch {
       for (const place of other.leftBehind.keys()) places.add(place);
       for (const call of other.calls.values()) for (const place of this.#placesOf(other, call)) places.add(place);
     }
-    return [...places].filter((place) => this.#isAnothers(live, others, place)).map(withoutLinks);
+    const theirs = [...places].filter((place) => this.#isAnothers(live, others, place));
+    const isSure = (/** @type {string} */ place) => this.#isAnothers(live, others, place, (other) => other.deeds.get(place) ?? []);
+    return { othersFiles: theirs.filter(isSure).map(withoutLinks), maybeOthersFiles: theirs.filter((place) => !isSure(place)).map(withoutLinks) };
   }
 
   /**

@@ -87,7 +87,7 @@ test("a call that failed, or has no result, is no evidence", () => {
   call(watch, "a", "edit", { path: "theirs.txt" }, { isError: true });
   hear(watch, "a", { phase: "start", name: "write", toolCallId: "open", args: { path: "open.txt" } }, "tool");
   const ended = hear(watch, "a", { phase: "end" });
-  assert.deepEqual(ended && watch.evidence(ended), { written: [], failed: ["theirs.txt"], commandSpans: [], othersFiles: [] });
+  assert.deepEqual(ended && watch.evidence(ended), { written: [], failed: ["theirs.txt"], doubtful: [], commandSpans: [], othersFiles: [], maybeOthersFiles: [] });
 });
 
 /** A folder that runs share, and a clock that has gone on since. */
@@ -108,7 +108,9 @@ function shared() {
     tool(runId, "exec", { command }, work, { result: { details: { status: "completed", cwd: folder, ...details } } });
   const others = (/** @type {string} */ runId) => {
     const live = watch.run(runId);
-    return live ? watch.evidence(live).othersFiles.map((path) => relative(folder, path)).sort() : [];
+    const evidence = live && watch.evidence(live);
+    const names = (/** @type {string[]} */ paths) => paths.map((path) => relative(folder, path)).sort();
+    return { sure: names(evidence?.othersFiles ?? []), maybe: names(evidence?.maybeOthersFiles ?? []) };
   };
   return { watch, file, put, begin, write, shell, others };
 }
@@ -152,7 +154,7 @@ test("a file that two runs wrote is the last one's", () => {
   assert.deepEqual(whose(), { a: [same], b: [] }, "a look is no deed");
   const a = watch.run("a");
   const b = watch.run("b");
-  assert.deepEqual([a && watch.evidence(a).failed, b && watch.evidence(b).failed], [[], [same]]);
+  assert.deepEqual([a && watch.evidence(a).doubtful, b && watch.evidence(b).doubtful], [[], [same]]);
 });
 
 test("of two runs that were at a file at once, a tool's word is more than a command's, and of two alike nobody knows", () => {
@@ -194,15 +196,15 @@ test("a file that another run puts into a run's folder, or writes over there, is
   });
   symlinkSync(file("of-a"), file("way"));
   write("b", "way/by-link.md");
-  assert.deepEqual(others("a"), ["of-a/by-link.md", "of-a/older.md", "of-a/overwritten.md", "of-a/planted.md"]);
-  assert.deepEqual(others("b"), ["of-a/mine.md"]);
+  assert.deepEqual(others("a").sure, ["of-a/by-link.md", "of-a/older.md", "of-a/overwritten.md", "of-a/planted.md"]);
+  assert.deepEqual(others("b").sure, ["of-a/mine.md"]);
   // Other rights make it nobody else's.
   shell("b", "chmod 600 of-a/mine.md", () => chmodSync(file("of-a/mine.md"), 0o600));
-  assert.deepEqual(others("a").includes("of-a/mine.md"), false);
+  assert.deepEqual(others("a").sure.includes("of-a/mine.md"), false);
   // The run wrote it anew.
   pause();
   write("a", "of-a/planted.md");
-  assert.deepEqual(others("a").includes("of-a/planted.md"), false);
+  assert.deepEqual(others("a").sure.includes("of-a/planted.md"), false);
 });
 
 test("what a run that is over left running may write where its command says", () => {
@@ -214,9 +216,9 @@ test("what a run that is over left running may write where its command says", ()
   pause();
   begin("b");
   ["late.md", "after.md"].forEach((name) => put(name)());
-  assert.deepEqual(others("b"), ["late.md"]);
+  assert.deepEqual(others("b"), { sure: [], maybe: ["late.md"] });
   write("b", "late.md");
-  assert.deepEqual([others("b"), written(watch, "b")], [[], ["late.md"]], "a tool's own word");
+  assert.deepEqual([others("b").maybe, written(watch, "b")], [[], ["late.md"]], "a tool's own word");
   shell("b", "echo > seen.md", put("seen.md"));
   assert.deepEqual(written(watch, "b"), ["late.md", file("seen.md")], "who names it has more to say than who may have written it");
 });

@@ -398,7 +398,7 @@ pub(crate) fn left_out(other: Found) -> Option<(String, OmitReason)> {
         // Our own notes are not something that was left out.
         Found::NotEntered { path } if path == NOTES => None,
         Found::NotEntered { path } => Some((path, OmitReason::Skipped)),
-        Found::Problem { path, problem } => Some((path, of_problem(problem))),
+        Found::Problem { path, problem, .. } => Some((path, of_problem(problem))),
         Found::File { .. } => None,
     }
 }

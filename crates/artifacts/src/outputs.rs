@@ -5,7 +5,7 @@
 //! between the run's start and end **and** there is evidence: the runtime names it, or it changed while
 //! a command of this run was running and none of another. That the run was open is none: background
 //! processes and people write there too. And it is taken only if no other run named or claimed it.
-//! What fails this is named, not delivered.
+//! What fails this is named, not delivered; but for what is known to be another run's.
 
 mod before;
 mod others;
@@ -74,6 +74,8 @@ pub struct Testimony {
     pub command_spans: Option<Vec<CommandSpan>>,
     /// Files that are other runs' by what their tool calls name.
     pub others_files: Vec<String>,
+    /// Files that may be other runs'.
+    pub maybe_others_files: Vec<String>,
     /// If the runtime does not watch commands: whether a run of another session overlapped. What the
     /// ledger knows, if not said.
     pub overlapped: Option<bool>,
@@ -154,7 +156,8 @@ impl Workspace {
         let mut gathered = Gathered::default();
 
         let others = OthersFiles::new(&outputs.testimony.others_files);
-        let fallback = fallback_is_on(&scope_dir, &notes, &others)?;
+        let maybe_others = OthersFiles::new(&outputs.testimony.maybe_others_files);
+        let fallback = fallback_is_on(&scope_dir, &notes, outputs.testimony)?;
         let places = Places::open(self, scope.as_str(), outputs.roots, &mut gathered.warnings)?;
         let before = Before::read(&scope_dir)?;
         let wanted = plan::wanted(&places, outputs, &window, &before, fallback, &mut gathered)?;
@@ -177,6 +180,8 @@ impl Workspace {
             window: &window,
             unnamed,
             others: &others,
+            maybe_others: &maybe_others,
+            scope_is_empty: fallback,
         };
         let mut claimed = Vec::new();
         if wanted.iter().any(|w| book.may_be_claimed(&w.stamp)) {
@@ -186,6 +191,9 @@ impl Workspace {
             );
         }
         for wanted in wanted {
+            if evidence.is_only_anothers(&wanted) {
+                continue;
+            }
             match judge(&wanted, &evidence, &scope_dir)? {
                 Ok(ruling) => claimed.push((wanted, ruling)),
                 Err(reason) => gathered.collected.omitted.add(wanted.shown, reason),
@@ -286,7 +294,8 @@ enum Ruling {
 enum Unnamed {
     /// Those that changed in these spans.
     InSpans(Spans),
-    /// All of them, or none.
+    /// All of them, or none: nobody watched. Then those in expected folders only if the run left nothing
+    /// in its own.
     All(bool),
 }
 
@@ -297,9 +306,20 @@ struct Evidence<'a> {
     window: &'a Window,
     unnamed: Unnamed,
     others: &'a OthersFiles,
+    maybe_others: &'a OthersFiles,
+    /// The run left nothing in its own folder.
+    scope_is_empty: bool,
 }
 
 impl Evidence<'_> {
+    /// Whether a file is known to be another run's, and this one never named it: not a word about it is
+    /// missed here.
+    fn is_only_anothers(&self, wanted: &Wanted<'_>) -> bool {
+        let theirs = self.others.hold(wanted.source, &wanted.from)
+            || self.book.is_anothers(self.by, &wanted.stamp);
+        theirs && !wanted.named
+    }
+
     /// Whether something speaks for a file being the run's, and nothing against it.
     fn speaks_for(&self, wanted: &Wanted<'_>) -> bool {
         // Another user's file in a folder that all users share is not ours to deliver.
@@ -310,9 +330,10 @@ impl Evidence<'_> {
         let evident = wanted.named
             || match &self.unnamed {
                 Unnamed::InSpans(spans) => spans.hold(self.window.changed_ns(&wanted.stamp)),
-                Unnamed::All(all) => *all,
+                Unnamed::All(all) => *all && (self.scope_is_empty || !wanted.in_expected_dir),
             };
-        evident && !foreign && !claimed && !self.others.hold(wanted.source, &wanted.from)
+        let hold = |others: &OthersFiles| others.hold(wanted.source, &wanted.from);
+        evident && !foreign && !claimed && !hold(self.others) && !hold(self.maybe_others)
     }
 }
 
@@ -346,14 +367,15 @@ fn is_there(scope_dir: &Root, path: &ArtifactPath) -> Result<bool, Error> {
     }
 }
 
-/// The workspace's folders count only when the run left nothing in its scope.
-fn fallback_is_on(scope_dir: &Root, notes: &Root, others: &OthersFiles) -> Result<bool, Error> {
+/// Whether the run left nothing in its scope.
+fn fallback_is_on(scope_dir: &Root, notes: &Root, known: &Testimony) -> Result<bool, Error> {
     match notes.stat(FALLBACK) {
         Ok(_) => return Ok(true),
         Err(e) if e.reason() == Reason::NotFound => {}
         Err(e) => return Err(e.into()),
     }
-    Ok(scan::has_no_files(scope_dir, others))
+    let others = known.others_files.iter().chain(&known.maybe_others_files);
+    Ok(scan::has_no_files(scope_dir, &OthersFiles::new(others)))
 }
 
 fn mark_fallback(notes: &Root) -> Result<(), Error> {

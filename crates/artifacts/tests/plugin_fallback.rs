@@ -1,4 +1,4 @@
-//! Files that a run left in the workspace's own folders, when its scope is empty.
+//! Files that a run left in the workspace's own folders.
 #![allow(
     clippy::unwrap_used,
     reason = "a test that cannot set up its world has failed"
@@ -226,13 +226,20 @@ fn another_runs_file_is_never_this_runs() {
             host.ws().join("reports/final.md"),
             host.media().join(" spaced .png"),
         ],
+        "maybeOthersFiles": [host.media().join("maybe.png")],
     });
     put(&host.media(), " spaced .png", "by another run");
+    put(
+        &host.media(),
+        "maybe.png",
+        "by another run's background process",
+    );
+    // What is only another's is not told here; what this run names too, or may be its own, is.
     let collected = host.collect(turn(proof.clone())).unwrap();
     assert_eq!(
         omitted(&collected),
         [
-            ("media/ spaced .png", "ambiguous_owner"),
+            ("media/maybe.png", "ambiguous_owner"),
             ("reports/final.md", "ambiguous_owner"),
         ]
     );
@@ -258,19 +265,104 @@ fn another_runs_file_is_never_this_runs() {
 }
 
 #[test]
-fn p62_a_scope_with_files_is_not_filled_up() {
+fn p62_a_scope_with_files_is_not_filled_up_and_what_changed_elsewhere_is_told() {
     let host = written();
     put(&host.scope(), "reports/scoped.md", "scoped");
     let result = host.export(expected(json!({}))).unwrap();
+    let cover = ("assets/images/cover.png", "ambiguous_owner");
     assert_eq!(
         (paths(&result), omitted(&result)),
-        (vec!["reports/scoped.md"], vec![])
+        (
+            vec!["reports/scoped.md"],
+            vec![cover, ("reports/final.md", "ambiguous_owner")]
+        )
     );
     // What the runtime itself names is the run's all the same.
     let result = host
         .export(expected(json!({"writtenFiles": ["reports/final.md"]})))
         .unwrap();
-    assert_eq!(paths(&result), ["reports/final.md", "reports/scoped.md"]);
+    assert_eq!(
+        (paths(&result), omitted(&result)),
+        (vec!["reports/final.md", "reports/scoped.md"], vec![cover])
+    );
+}
+
+/// Anybody can put a file into a run's folder: that must not make the run's own files vanish.
+#[test]
+fn a_file_in_the_scope_keeps_nothing_out_that_is_proven_to_be_the_runs() {
+    for planted in [false, true] {
+        let host = Host::prepared();
+        let since = moment();
+        put(&host.ws(), "reports/by-a-script.md", "x");
+        let until = moment();
+        put(&host.ws(), "reports/by-a-person.md", "x");
+        symlink("by-a-person.md", host.ws().join("reports/link.md")).unwrap();
+        let mut want = vec!["reports/by-a-script.md"];
+        if planted {
+            put(&host.scope(), "planted.md", "by a person");
+            want.insert(0, "planted.md");
+        }
+        let proof = json!({"commandSpans": [{"sinceUnixMs": since, "untilUnixMs": until}]});
+        for _ in 0..2 {
+            let result = host.export(expected(proof.clone())).unwrap();
+            assert_eq!(
+                (paths(&result), omitted(&result)),
+                (
+                    want.clone(),
+                    vec![
+                        ("reports/by-a-person.md", "ambiguous_owner"),
+                        ("reports/link.md", "symlink"),
+                    ]
+                )
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_that_another_run_has_is_not_told_of_each_run_beside_it() {
+    let host = written();
+    let other = json!({"openclawSessionKey": "other", "runId": "r", "appThreadKey": "o"});
+    host.prepare(other.clone()).unwrap();
+    put(&host.ws(), "reports/others.md", "x");
+    let dirs = json!({"expectedArtifactDirs": ["reports"], "commandSpans": []});
+    let named = json!({"writtenFiles": ["reports/others.md"]});
+    let theirs = host
+        .export(with(other.clone(), with(dirs.clone(), named)))
+        .unwrap();
+    assert_eq!(paths(&theirs), ["reports/others.md"]);
+    let ours = host.export(turn(dirs)).unwrap();
+    assert_eq!(
+        (paths(&ours), omitted(&ours)),
+        (
+            vec![],
+            vec![
+                ("reports/final.md", "ambiguous_owner"),
+                ("reports/old.md", "changed_outside_run"),
+            ]
+        )
+    );
+}
+
+#[test]
+fn what_cannot_be_delivered_is_told_of_the_run_that_made_it_and_of_no_later_one() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+    let host = Host::new();
+    put(&host.ws(), "reports/node_modules/old.js", "x");
+    let bad = |bytes: &[u8]| host.ws().join("reports").join(OsStr::from_bytes(bytes));
+    fs::write(bad(b"old-\xff.md"), "x").unwrap();
+    moment();
+    host.prepare(run_params("turn-1")).unwrap();
+    fs::write(bad(b"new-\xff.md"), "x").unwrap();
+    put(&host.ws(), "reports/.cache/new", "x");
+    let result = host.export(expected(json!({}))).unwrap();
+    assert_eq!(
+        omitted(&result),
+        [
+            ("reports/.cache", "skipped"),
+            ("reports/new-\\xff.md", "name_not_utf8"),
+        ]
+    );
 }
 
 /// What is brought from an output folder is not what the run put into its scope itself.

@@ -103,6 +103,14 @@ pub struct Proof {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub others_files: Vec<String>,
+    /// Files that other runs may have written as they are now: a call that has not come back, or a
+    /// process that a command left running, names them. Not this run's either, but told.
+    #[serde(
+        default,
+        deserialize_with = "lenient::exact_texts",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub maybe_others_files: Vec<String>,
     /// Without `commandSpans`: whether another session's run overlapped with this one on the gateway.
     /// When not said, what was prepared and collected here tells.
     #[serde(default, deserialize_with = "lenient::flag")]

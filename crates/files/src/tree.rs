@@ -101,7 +101,12 @@ struct Level {
 
 impl Level {
     fn problem(&mut self, path: String, problem: Problem) {
-        self.part.others.push(Found::Problem { path, problem });
+        let stamp = None;
+        self.part.others.push(Found::Problem {
+            path,
+            problem,
+            stamp,
+        });
     }
 }
 
@@ -115,7 +120,7 @@ impl<E: Fn(&str) -> bool + Sync, S: Fn(Tree) + Sync> Listing<'_, E, S> {
                 }
                 return;
             }
-            Look::Bad(path, problem) => return level.problem(path, problem),
+            Look::Bad(found) => return level.part.others.push(found),
             Look::Gone => return,
             Look::Other(path, kind) => (path, kind),
         };
@@ -175,10 +180,7 @@ impl<E: Fn(&str) -> bool + Sync, S: Fn(Tree) + Sync> Listing<'_, E, S> {
                     let found = Look::Other(join(&folder.path, text), FileKind::of(kind));
                     self.take(level, found, folder);
                 }
-                Err(_) => {
-                    let path = join(&folder.path, &escaped(name.to_bytes()));
-                    level.problem(path, Problem::NameNotUtf8);
-                }
+                Err(_) => level.part.others.push(not_text(&held, &folder.path, name)),
             },
         })
         .map_err(Reason::of)?;
@@ -240,14 +242,13 @@ fn each_name(held: &Root, _: &Folder, mut take: impl FnMut(&CStr, FileType)) -> 
 enum Look {
     File(String, Stamp),
     Other(String, FileKind),
-    Bad(String, Problem),
+    Bad(Found),
     Gone,
 }
 
 fn look(held: &Root, folder: &str, name: &CStr) -> Look {
     let Ok(text) = name.to_str() else {
-        let path = join(folder, &escaped(name.to_bytes()));
-        return Look::Bad(path, Problem::NameNotUtf8);
+        return Look::Bad(not_text(held, folder, name));
     };
     let path = join(folder, text);
     match retried(|| statat(held.fd(), name, AtFlags::SYMLINK_NOFOLLOW)) {
@@ -259,6 +260,20 @@ fn look(held: &Root, folder: &str, name: &CStr) -> Look {
             }
         }
         Err(Errno::NOENT) => Look::Gone,
-        Err(_) => Look::Bad(path, Problem::Unreadable),
+        Err(_) => Look::Bad(Found::Problem {
+            path,
+            problem: Problem::Unreadable,
+            stamp: None,
+        }),
+    }
+}
+
+/// A name that is not text.
+fn not_text(held: &Root, folder: &str, name: &CStr) -> Found {
+    let stat = retried(|| statat(held.fd(), name, AtFlags::SYMLINK_NOFOLLOW));
+    Found::Problem {
+        path: join(folder, &escaped(name.to_bytes())),
+        problem: Problem::NameNotUtf8,
+        stamp: stat.ok().map(|stat| Stat::from_stat(&stat).stamp),
     }
 }

@@ -25,6 +25,8 @@ pub enum Found {
         path: String,
         /// Why not.
         problem: Problem,
+        /// What it looked like, where its path does not lead to it: its name is not text.
+        stamp: Option<Stamp>,
     },
 }
 
@@ -110,7 +112,12 @@ impl<'a> Walk<'a> {
         for entry in entries.into_iter().rev() {
             let Some(name) = entry.name.to_str() else {
                 let path = join(folder, &escaped(entry.name.as_bytes()));
-                self.problem(path, Problem::NameNotUtf8);
+                let stamp = held.stat(&entry.name).ok().map(|stat| stat.stamp);
+                self.left.push(Step::Yield(Found::Problem {
+                    path,
+                    problem: Problem::NameNotUtf8,
+                    stamp,
+                }));
                 continue;
             };
             let path = join(folder, name);
@@ -145,8 +152,11 @@ impl<'a> Walk<'a> {
     }
 
     fn problem(&mut self, path: String, problem: Problem) {
-        self.left
-            .push(Step::Yield(Found::Problem { path, problem }));
+        self.left.push(Step::Yield(Found::Problem {
+            path,
+            problem,
+            stamp: None,
+        }));
     }
 }
 
@@ -168,6 +178,7 @@ impl Iterator for Walk<'_> {
             return Some(Found::Problem {
                 path: folder,
                 problem,
+                stamp: None,
             });
         }
     }

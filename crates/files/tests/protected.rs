@@ -173,6 +173,7 @@ fn a_walk_names_the_place_and_does_not_enter_it() {
     let protected = Found::Problem {
         path: "share/data".into(),
         problem: Problem::Protected,
+        stamp: None,
     };
     assert_eq!(problems, [&protected]);
     assert!(

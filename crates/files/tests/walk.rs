@@ -37,7 +37,7 @@ fn short(found: Found) -> (String, &'static str) {
     match found {
         Found::File { path, .. } => (path, "file"),
         Found::NotEntered { path } => (path, "not entered"),
-        Found::Problem { path, problem } => (
+        Found::Problem { path, problem, .. } => (
             path,
             match problem {
                 Problem::Symlink => "symlink",

@@ -17,6 +17,25 @@ use crate::pieces::{self, Pieces};
 /// An answer that is on its way.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// What the log has of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Logged {
+    /// The number of its last frame; 0 if it has none.
+    pub frame: i64,
+    /// What its texts add up to, for a runtime that [needs it](Runtime::needs_logged_text).
+    pub text: String,
+}
+
+impl Logged {
+    /// Frames up to this number, and no text that matters.
+    pub fn up_to(frame: i64) -> Self {
+        Self {
+            frame,
+            text: String::new(),
+        }
+    }
+}
+
 /// Where turns really run, and the only voice that can end them.
 pub trait Runtime: Send + Sync + 'static {
     /// Its name.
@@ -117,12 +136,17 @@ pub trait Runtime: Send + Sync + 'static {
         places: &'a Places,
     ) -> Pending<'a, Result<(), Fault>>;
 
-    /// Hands over the run's frames after number `after`, in order, then its end. What was handed over
+    /// Whether [`follow`](Self::follow) must be told which text the log has.
+    fn needs_logged_text(&self) -> bool {
+        false
+    }
+
+    /// Hands over the run's frames after those that are logged, in order, then its end. What was handed over
     /// before is not handed over again, also when a power cut took it from the runtime's own record.
     /// A run that was interrupted by our crash goes on. The channel is bounded: a slow reader
     /// loses nothing and fills no memory. A channel that closes without [`Signal::End`] means
     /// that the runtime cannot be heard; the registry is asked again later.
-    fn follow<'a>(&'a self, run: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>>;
+    fn follow<'a>(&'a self, run: &'a RunRef, logged: Logged) -> Pending<'a, Result<Follow, Fault>>;
 
     /// What the registry says about a run. `Err` when it cannot be asked.
     fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>>;

@@ -89,7 +89,7 @@ impl Planner<'_> {
                 path,
                 kind: ChangeKind::Removed,
             }),
-            Step::Other(Found::Problem { path, problem }) => {
+            Step::Other(Found::Problem { path, problem, .. }) => {
                 let was_named = self.named.files.remove(&path);
                 // A user's folder is full of links that are none of our business.
                 if was_named || !self.work.user {

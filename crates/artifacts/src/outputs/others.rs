@@ -12,8 +12,8 @@ use threadline_files::Root;
 pub(crate) struct OthersFiles(HashSet<PathBuf>);
 
 impl OthersFiles {
-    pub(crate) fn new(paths: &[String]) -> Self {
-        Self(paths.iter().map(PathBuf::from).collect())
+    pub(crate) fn new<'a>(paths: impl IntoIterator<Item = &'a String>) -> Self {
+        Self(paths.into_iter().map(PathBuf::from).collect())
     }
 
     /// Whether the file at this path of a folder is another run's.

@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_contract::{ArtifactPath, OmitReason};
-use threadline_files::{
-    FileKind, Reason, Root, Stamp,
-    walk::{Found, Problem},
-};
+use threadline_files::{FileKind, Reason, Root, Stamp, walk::Found};
 
 use super::{
     Gathered, Outputs, SNAPSHOT,
@@ -24,15 +21,18 @@ use crate::{
 };
 
 /// A file that may be the run's.
-pub(super) struct Wanted<'a> {
+pub(super) struct Wanted<'a, To = ArtifactPath> {
     pub source: &'a Root,
     pub from: String,
-    pub to: ArtifactPath,
+    /// Where it goes in the scope.
+    pub to: To,
     /// The path as it is told.
     pub shown: String,
     pub stamp: Stamp,
     /// Whether the runtime names it.
     pub named: bool,
+    /// Whether it lies in an expected folder.
+    pub in_expected_dir: bool,
 }
 
 /// What may be the run's, in the order of where it goes, each file once.
@@ -188,12 +188,19 @@ impl<'a> Planner<'a, '_> {
     }
 
     fn take_from_root(&mut self, root: &'a OpenRoot, path: String, stamp: Stamp, named: bool) {
-        let to = format!("{SNAPSHOT}/{}/{path}", root.name);
-        let shown = format!("{}/{path}", root.name);
-        self.take(&root.root, path, to, shown, stamp, named);
+        self.take(Wanted {
+            source: &root.root,
+            to: format!("{SNAPSHOT}/{}/{path}", root.name),
+            shown: format!("{}/{path}", root.name),
+            from: path,
+            stamp,
+            named,
+            in_expected_dir: false,
+        });
     }
 
-    /// Looks through a folder of the workspace. Files that nobody names count only in the fallback.
+    /// Looks through a folder of the workspace. What lay there before the run and is not named is told
+    /// only in the fallback: a run that filled its own folder is not asked about others' files.
     fn dir(
         &mut self,
         dir: &ArtifactPath,
@@ -219,25 +226,33 @@ impl<'a> Planner<'a, '_> {
             Seen::File(path, stamp) => {
                 let full = shown(&path);
                 let is_named = named.remove(&full);
-                if !(is_named || fallback) || self.wanted.contains_key(&full) {
+                if self.wanted.contains_key(&full) {
                     return;
                 }
                 if !self.wrote(&full, &stamp) {
-                    self.omit(full, OmitReason::ChangedOutsideRun);
+                    if is_named || fallback {
+                        self.omit(full, OmitReason::ChangedOutsideRun);
+                    }
                 } else if full == ignore_file || ignore.matches(&full) {
                     self.omit(full, OmitReason::Ignored);
                 } else if !(is_named || collects_file(&full)) {
                     self.omit(full, OmitReason::Skipped);
                 } else {
-                    let to = full.clone();
-                    self.take(&places.workspace, full.clone(), to, full, stamp, is_named);
+                    self.take(Wanted {
+                        source: &places.workspace,
+                        from: full.clone(),
+                        to: full.clone(),
+                        shown: full,
+                        stamp,
+                        named: is_named,
+                        in_expected_dir: true,
+                    });
                 }
             }
-            Seen::Other(found) if fallback => {
+            Seen::Other(found) => {
                 let is_named = named.contains(&shown(found.path()));
                 self.other(&folder, found, is_named, &shown);
             }
-            Seen::Other(_) => {}
         });
         if !whole {
             self.too_large(&shown(""));
@@ -245,17 +260,18 @@ impl<'a> Planner<'a, '_> {
         Ok(())
     }
 
-    fn take(
-        &mut self,
-        source: &'a Root,
-        from: String,
-        to: String,
-        shown: String,
-        stamp: Stamp,
-        named: bool,
-    ) {
-        match ArtifactPath::to_deliver(to.clone()) {
+    fn take(&mut self, found: Wanted<'a, String>) {
+        match ArtifactPath::to_deliver(found.to.clone()) {
             Ok(path) => {
+                let Wanted {
+                    source,
+                    from,
+                    to,
+                    shown,
+                    stamp,
+                    named,
+                    in_expected_dir,
+                } = found;
                 let wanted = Wanted {
                     source,
                     from,
@@ -263,10 +279,11 @@ impl<'a> Planner<'a, '_> {
                     shown,
                     stamp,
                     named,
+                    in_expected_dir,
                 };
                 self.wanted.entry(to).or_insert(wanted);
             }
-            Err(_) => self.omit(shown, OmitReason::UnsafeName),
+            Err(_) => self.omit(found.shown, OmitReason::UnsafeName),
         }
     }
 
@@ -289,7 +306,15 @@ impl<'a> Planner<'a, '_> {
                 FileKind::File if !in_run(&stat.stamp) => {
                     self.omit(shown, OmitReason::ChangedOutsideRun);
                 }
-                FileKind::File => self.take(source, from, to, shown, stat.stamp, true),
+                FileKind::File => self.take(Wanted {
+                    source,
+                    from,
+                    to,
+                    shown,
+                    stamp: stat.stamp,
+                    named: true,
+                    in_expected_dir: false,
+                }),
                 FileKind::Symlink => self.omit(shown, OmitReason::Symlink),
                 FileKind::Special => self.omit(shown, OmitReason::SpecialFile),
                 // A folder is not a file that was written.
@@ -309,18 +334,27 @@ impl<'a> Planner<'a, '_> {
         shown: &impl Fn(&str) -> String,
     ) {
         // As with files: what did not change is not this run's.
-        let is_old = |path: &str| {
-            let stat = folder.stat(path);
-            !is_named && stat.is_ok_and(|stat| !self.window.holds(&stat.stamp))
+        let is_old = |stamp: Option<Stamp>| {
+            !is_named && stamp.is_some_and(|stamp| !self.window.holds(&stamp))
         };
         match found {
             Found::File { .. } => {}
+            Found::NotEntered { path } => {
+                let stat = folder.stat(&path);
+                if !is_old(stat.ok().map(|stat| stat.stamp)) {
+                    self.omit(shown(&path), OmitReason::Skipped);
+                }
+            }
             Found::Problem {
                 path,
-                problem: Problem::Symlink | Problem::Special,
-            } if is_old(&path) => {}
-            Found::NotEntered { path } => self.omit(shown(&path), OmitReason::Skipped),
-            Found::Problem { path, problem } => self.omit(shown(&path), of_problem(problem)),
+                problem,
+                stamp,
+            } => {
+                let stamp = stamp.or_else(|| folder.stat(&path).ok().map(|stat| stat.stamp));
+                if !is_old(stamp) {
+                    self.omit(shown(&path), of_problem(problem));
+                }
+            }
         }
     }
 

@@ -53,6 +53,7 @@ pub(super) fn testimony(proof: &Proof) -> Testimony {
         written: proof.written_files.clone(),
         command_spans: proof.command_spans.clone(),
         others_files: proof.others_files.clone(),
+        maybe_others_files: proof.maybe_others_files.clone(),
         overlapped: proof.overlapped,
     }
 }

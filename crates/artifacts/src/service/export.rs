@@ -27,8 +27,8 @@ const MAX_INLINE_BYTES: u64 = 512 * 1024;
 pub const MAX_PAGE: usize = 20_000;
 
 impl Service {
-    /// Lists a page of the run's scope, with the content of small files. When the scope is empty
-    /// and folders are expected, what the run provably left in them is copied into it first.
+    /// Lists a page of the run's scope, with the content of small files. When folders are expected,
+    /// what the run provably left in them is copied into it first.
     pub fn export(&self, params: &ExportParams) -> Result<ExportResult, Fault> {
         self.page(params, params.include_content.unwrap_or(true))
     }
@@ -57,7 +57,7 @@ impl Service {
             max_files: positive(params.max_files).unwrap_or(200).min(MAX_PAGE),
             cursor: params.cursor.clone(),
             since_ms: testimony.since_ms,
-            others_files: testimony.others_files,
+            others_files: [testimony.others_files, testimony.maybe_others_files].concat(),
             constraints: Constraints::new(
                 &params.required_artifact_extensions,
                 &params.expected_file_count_by_extension,

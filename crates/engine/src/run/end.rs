@@ -96,7 +96,7 @@ impl Driver<'_> {
     }
 
     /// What the run has said so far, also of a message that it did not finish: what its updates add up to.
-    async fn said(&self) -> Result<Option<String>, Halt> {
+    pub(super) async fn said(&self) -> Result<Option<String>, Halt> {
         let (store, stream) = (self.engine.store(), self.run.stream());
         let head = store.last_seq(&stream).await?;
         let (mut said, mut after) = (String::new(), self.run.log_from);
@@ -111,8 +111,7 @@ impl Driver<'_> {
                 None => break,
             }
         }
-        let said = said.trim();
-        Ok((!said.is_empty()).then(|| said.to_owned()))
+        Ok((!said.trim().is_empty()).then_some(said))
     }
 
     /// Ends a run that the runtime never had: there is nothing to collect.

@@ -1,7 +1,7 @@
 //! The phase in which the runtime works: its frames become the log, its end becomes the record.
 
 use threadline_contract::{Code, Fault, QuestionState, RuntimeId, Usage};
-use threadline_runtimes::{End, Follow, Frame, Registry, Signal, Update};
+use threadline_runtimes::{End, Follow, Frame, Logged, Registry, Signal, Update};
 use threadline_store::{NewEvent, RunChange};
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
@@ -22,13 +22,8 @@ impl Driver<'_> {
         let run = self.plan.run_ref();
         let mut patience = Patience::new(200, 10);
         loop {
-            let after = self
-                .engine
-                .store()
-                .last_frame(&self.run)
-                .await?
-                .map_or(0, |(frame, _)| frame);
-            match self.runtime.follow(&run, after).await {
+            let logged = self.logged().await?;
+            match self.runtime.follow(&run, logged).await {
                 Ok(signals) => {
                     self.hand_over_decisions().await?;
                     if let Some(end) = self.listen(signals).await? {
@@ -51,6 +46,19 @@ impl Driver<'_> {
             self.attend().await?;
             self.pause(&mut patience).await?;
         }
+    }
+
+    /// What the log has of the run.
+    async fn logged(&self) -> Result<Logged, Halt> {
+        let last = self.engine.store().last_frame(&self.run).await?;
+        let Some((frame, _)) = last else {
+            return Ok(Logged::default());
+        };
+        let text = match self.runtime.needs_logged_text() {
+            true => self.said().await?.unwrap_or_default(),
+            false => String::new(),
+        };
+        Ok(Logged { frame, text })
     }
 
     /// Waits before the runtime is tried again. What is decided meanwhile is looked at now rather

@@ -33,8 +33,8 @@ use self::{
     past::{Entry, Past},
 };
 use crate::{
-    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Readiness,
-    Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
+    Availability, Body, End, Follow, Identity, LaneSize, Logged, Manifest, Pending, Places,
+    Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
     journaled::{Runs, Want},
 };
 
@@ -140,8 +140,8 @@ impl Runtime for Builtin {
         })
     }
 
-    fn follow<'a>(&'a self, run: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>> {
-        Box::pin(self.runs.follow(run, after))
+    fn follow<'a>(&'a self, run: &'a RunRef, logged: Logged) -> Pending<'a, Result<Follow, Fault>> {
+        Box::pin(self.runs.follow(run, logged.frame))
     }
 
     fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {

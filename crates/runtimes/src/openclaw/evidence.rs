@@ -13,6 +13,7 @@ use super::{
     reply::Reply,
     transcript::History,
 };
+use crate::EndStatus;
 
 /// A gateway that has been answering us for so long has taken up every turn that it will take up. On a
 /// busy machine that took half a minute.
@@ -23,6 +24,9 @@ const SURELY_RESUMED_BY: Duration = Duration::from_secs(900);
 /// One that started so many times as long ago surely has, although we came only now: how long it took
 /// to start counts as up.
 const LONG_UP: u32 = 5;
+/// What the gateway itself writes as the reason when nobody gave one.
+const NO_REASON: &str = "Cancelled by operator";
+
 /// `agent.wait`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -84,7 +88,8 @@ impl Tasks {
         let task = self.of(run).filter(|task| task.status == "cancelled")?;
         let reason = task.error.as_deref().map(str::trim)?;
         let own = task.terminal_summary.as_deref().map(str::trim);
-        (!reason.is_empty() && own != Some(reason)).then(|| reason.to_owned())
+        let is_given = reason.trim_end_matches('.') != NO_REASON && own != Some(reason);
+        (!reason.is_empty() && is_given).then(|| reason.to_owned())
     }
 }
 
@@ -165,6 +170,23 @@ impl Wait {
 
 /// Rules on the evidence.
 pub(super) fn rule(seen: &Evidence<'_>) -> Ruling {
+    match stands(seen) {
+        // Deleting a session stops what it works on, and that is all the gateway says of it afterwards.
+        Ruling::Ended(told)
+            if told.end.status == EndStatus::Cancelled
+                && told.stop.is_none()
+                && seen.history.is_gone() =>
+        {
+            Ruling::Ended(Told {
+                stop: Some(Stop::Deleted),
+                ..told
+            })
+        }
+        ruling => ruling,
+    }
+}
+
+fn stands(seen: &Evidence<'_>) -> Ruling {
     let run = seen.name;
     // A gateway that stops answers no questions, so this one does not.
     if seen.same_boot && seen.wait.is_broken_off() {
@@ -194,7 +216,9 @@ pub(super) fn rule(seen: &Evidence<'_>) -> Ruling {
             }
             "failed" | "timed_out" => return Ruling::Ended(failed(why).at(task.ended_at)),
             // The gateway cancels the tasks of a process that is gone, and may take them up afterwards.
-            "cancelled" if seen.same_boot || seen.history.says("killed") => {
+            "cancelled"
+                if seen.same_boot || seen.history.says("killed") || seen.history.is_gone() =>
+            {
                 return Ruling::Ended(cancelled().at(task.ended_at));
             }
             "queued" | "running" if seen.same_boot => return Ruling::Running,

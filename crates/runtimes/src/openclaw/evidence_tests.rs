@@ -153,12 +153,12 @@ fn a_text_that_is_not_all_of_it_is_known_as_such() {
     let mut row = says(RUN, "the begin\n...(truncated)...", "stop");
     row["__openclaw"]["truncated"] = json!(true);
     let mut history = history(json!([user(RUN), row]));
-    let ids = history.cut_messages(RUN);
+    let ids = history.cut_messages(RUN, RUN);
     assert_eq!(ids.len(), 1);
     let whole = serde_json::from_value(says(RUN, "the begin and the end", "stop")).unwrap();
     history.put(&ids[0], whole);
     assert_eq!(history.end(RUN), Some(answered("the begin and the end")));
-    assert_eq!(history.cut_messages(RUN), Vec::<String>::new());
+    assert_eq!(history.cut_messages(RUN, RUN), Vec::<String>::new());
 }
 
 #[test]
@@ -342,4 +342,89 @@ fn a_run_that_is_at_work_is_running() {
     seen = nothing();
     seen.wait = wait(json!({"status": "pending"}));
     assert_eq!(rule(&seen), Ruling::Running);
+}
+
+#[test]
+fn a_run_whose_session_is_gone_was_stopped_by_deleting_it() {
+    let gone = || standing(json!([]), json!({"key": "k", "updatedAt": null}));
+    let stopped_by = |seen: &Evidence<'_>| match rule(seen) {
+        Ruling::Ended(told) => (told.end.status, told.stop),
+        other => panic!("{other:?}"),
+    };
+    let aborted =
+        wait(json!({"status": "error", "endedAt": 5, "error": "aborted", "stopReason": "rpc"}));
+    let seen = Evidence {
+        wait: aborted.clone(),
+        history: gone(),
+        ..nothing()
+    };
+    let deleted = (EndStatus::Cancelled, Some(Stop::Deleted));
+    assert_eq!(stopped_by(&seen), deleted);
+    // Also when the gateway was restarted since.
+    let seen = Evidence {
+        same_boot: false,
+        history: gone(),
+        tasks: tasks("cancelled", "Cancelled by operator."),
+        ..nothing()
+    };
+    assert_eq!(stopped_by(&seen), deleted);
+    let there = standing(json!([]), json!({"key": "k", "updatedAt": 7}));
+    let seen = Evidence {
+        wait: aborted,
+        history: there,
+        ..nothing()
+    };
+    assert_eq!(stopped_by(&seen), (EndStatus::Cancelled, None));
+}
+
+#[test]
+fn only_a_reason_that_somebody_gave_is_one() {
+    assert_eq!(
+        tasks("cancelled", "Cancelled by operator.").reason(RUN),
+        None
+    );
+    assert_eq!(
+        tasks("cancelled", "Cancelled by operator").reason(RUN),
+        None
+    );
+    let given = tasks("cancelled", "wrong file");
+    assert_eq!(given.reason(RUN).as_deref(), Some("wrong file"));
+}
+
+#[test]
+fn the_messages_of_a_run_are_told_once_under_all_its_names() {
+    let texts = |history: &History, name: &str| -> Vec<String> {
+        let said = history.said(RUN, name).into_iter();
+        said.map(|(_, text)| text).collect()
+    };
+    // A run that is stopped leaves everything once more.
+    let mut stopped = says(RUN, "one\n\n1 2 3", "stop");
+    stopped["idempotencyKey"] = json!(format!("{RUN}:assistant"));
+    let rows = json!([user(RUN), says(RUN, "one", "toolUse"), stopped]);
+    assert_eq!(texts(&history(rows), RUN), ["one", "1 2 3"]);
+    let mut stopped = says(RUN, "one", "stop");
+    stopped["idempotencyKey"] = json!(format!("{RUN}:assistant"));
+    let rows = json!([user(RUN), says(RUN, "one", "toolUse"), stopped]);
+    assert_eq!(texts(&history(rows), RUN), ["one"]);
+    // A message that only repeats what was said is one of its own.
+    let rows = json!([
+        user(RUN),
+        says(RUN, "one", "toolUse"),
+        says(RUN, "one\n\ntwo", "stop")
+    ]);
+    assert_eq!(texts(&history(rows), RUN), ["one", "one\n\ntwo"]);
+    // One that was taken up.
+    let rows = json!([
+        user(RUN),
+        says(RUN, "one", "toolUse"),
+        recovery("new"),
+        says("new", "two", "stop"),
+        user("other"),
+        says("other", "theirs", "stop"),
+    ]);
+    assert_eq!(texts(&history(rows.clone()), "new"), ["one", "two"]);
+    assert_eq!(texts(&history(rows), RUN), ["one"]);
+    // Of which the beginning is no longer in view.
+    let rows = json!([says("new", "two", "stop")]);
+    assert_eq!(texts(&history(rows), "new"), ["two"]);
 }

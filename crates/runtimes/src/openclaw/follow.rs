@@ -25,7 +25,7 @@ use super::{
     story::{LastState, LastWord, Story},
     turn::Turns,
 };
-use crate::{End, EndStatus, Follow, Frame, Signal, Update};
+use crate::{End, EndStatus, Follow, Frame, Logged, Signal, Update};
 
 /// Signals that may wait for the reader.
 const WAITING: usize = 64;
@@ -94,12 +94,13 @@ impl From<CallError> for Stop {
     }
 }
 
-/// Follows a run after frame `after`.
-pub(super) fn follow(turns: Turns, note: Note, after: i64) -> Follow {
+/// Follows a run after what is logged of it.
+pub(super) fn follow(turns: Turns, note: Note, logged: Logged) -> Follow {
     let (to, signals) = mpsc::channel(WAITING);
+    let after = logged.frame;
     let story = match after {
         0 => Story::default(),
-        _ => Story::again(),
+        _ => Story::again(logged.text),
     };
     let ear = Arc::new(Ear {
         story: Mutex::new(story),
@@ -214,7 +215,8 @@ impl Follower {
                 whole.await?;
                 self.missed = false;
                 self.again = false;
-                self.ear.story().recall(history.said(&self.note.name));
+                let rows = history.said(&self.note.first_name(), &self.note.name);
+                self.ear.story().recall(rows);
             }
             match ruling {
                 Ruling::Running => {
@@ -233,6 +235,9 @@ impl Follower {
                 Ruling::Renamed(name) => {
                     tracing::info!(run.id = %self.note.run, "The gateway took run {} up as {name}", self.note.run);
                     self.note.name = name;
+                    self.ear.story().taken_up();
+                    // What it said under the new name until now.
+                    self.missed = true;
                     self.turns.gateway.listen(&self.note.name, &self.ear);
                     self.write().await?;
                 }

@@ -13,6 +13,7 @@ mod examine;
 mod files;
 mod follow;
 mod gateway;
+mod messages;
 mod notes;
 mod page;
 mod read;
@@ -57,8 +58,8 @@ use self::{
     used::Receipts,
 };
 use crate::{
-    Availability, Body, End, Follow, Identity, LaneSize, Manifest, Pending, Places, Readiness,
-    Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
+    Availability, Body, End, Follow, Identity, LaneSize, Logged, Manifest, Pending, Places,
+    Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
 };
 
 /// How long a first look at the gateway may take.
@@ -340,12 +341,17 @@ impl Runtime for OpenClaw {
         Box::pin(self.turns.begin(plan))
     }
 
-    fn follow<'a>(&'a self, run: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>> {
+    fn needs_logged_text(&self) -> bool {
+        // The gateway keeps less of a run than it told.
+        true
+    }
+
+    fn follow<'a>(&'a self, run: &'a RunRef, logged: Logged) -> Pending<'a, Result<Follow, Fault>> {
         Box::pin(async move {
             match self.turns.notes.read(run).await {
                 Ok(Some(note)) => Ok(match note.end {
                     Some(end) => follow::only(end),
-                    None => follow::follow(self.turns.clone(), note, after),
+                    None => follow::follow(self.turns.clone(), note, logged),
                 }),
                 Ok(None) => Err(turn::no_record()),
                 Err(fault) => match fault.code {
@@ -377,8 +383,11 @@ impl Runtime for OpenClaw {
             if conn.is_draining() {
                 return Err(turn::stopping());
             }
-            let looked = self.turns.look(&conn, &note).await;
-            Ok(match looked.map_err(turn::unsaid)?.0 {
+            let looked = tokio::select! {
+                looked = self.turns.look(&conn, &note) => looked.map_err(turn::unsaid)?,
+                () = conn.unheard() => return Err(turn::unheard()),
+            };
+            Ok(match looked.0 {
                 Ruling::Running | Ruling::Renamed(_) | Ruling::GivenBack | Ruling::Unclear => {
                     Registry::Running
                 }

@@ -74,9 +74,17 @@ impl Note {
     /// no name twice.
     pub(super) fn sent_anew(mut self, boot: &str) -> Self {
         self.anew += 1;
-        self.name = format!("{}.again-{}", self.run, self.anew);
+        self.name = self.first_name();
         self.boot = boot.to_owned();
         self
+    }
+
+    /// The name under which it was last sent, which the gateway may have changed since.
+    pub(super) fn first_name(&self) -> String {
+        match self.anew {
+            0 => self.run.to_string(),
+            times => format!("{}.again-{times}", self.run),
+        }
     }
 
     pub(super) fn run_ref(&self) -> RunRef {

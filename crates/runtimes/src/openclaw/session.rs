@@ -85,7 +85,7 @@ impl Turns {
         if !conn.hello().has(ONE_MESSAGE) {
             return Ok(());
         }
-        for id in history.cut_messages(&note.name) {
+        for id in history.cut_messages(&note.first_name(), &note.name) {
             let params = OneMessage {
                 session_key: note.session.as_str(),
                 message_id: &id,

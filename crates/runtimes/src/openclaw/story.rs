@@ -11,9 +11,10 @@ use threadline_contract::{QuestionId, Step, StepState, Usage};
 
 use super::{
     asks::{Approval, Named, Prompt},
+    messages::Messages,
     reply::Reply,
     waiting::Waiting,
-    words::{GAP, sentence, texts},
+    words::{sentence, texts},
 };
 use crate::{Ask, Update};
 
@@ -25,9 +26,7 @@ const FILES: usize = 10_000;
 /// What is known of a run from its events.
 #[derive(Default)]
 pub(super) struct Story {
-    parts: Vec<Part>,
-    /// Where the parts of the present attempt begin.
-    attempt: usize,
+    messages: Messages,
     waiting: Waiting,
     calls: HashMap<String, String>,
     wrote: Vec<String>,
@@ -37,22 +36,6 @@ pub(super) struct Story {
     /// What people are asked now.
     asked: Vec<QuestionId>,
     last_word: Option<LastWord>,
-    /// It was told before, and nothing of that is known here yet.
-    anew: bool,
-}
-
-/// One message of the model.
-#[derive(Clone, PartialEq)]
-struct Part {
-    item: String,
-    text: String,
-}
-
-impl Part {
-    /// Whether this is the same message as one that is known to its end, heard as far as it was.
-    fn is_of(&self, whole: &str) -> bool {
-        whole.trim().starts_with(self.text.trim())
-    }
 }
 
 /// The terminal `chat` event.
@@ -110,14 +93,12 @@ struct Resolved {
 }
 
 impl Story {
-    /// The story of a run that was told before: what was shown is said anew.
-    pub(super) fn again() -> Self {
-        let mut story = Self {
-            anew: true,
+    /// The story of a run that was told before; the log has this text of it.
+    pub(super) fn again(logged: String) -> Self {
+        Self {
+            messages: Messages::logged(logged),
             ..Self::default()
-        };
-        story.waiting.push(Update::Reset { keep: 0 });
-        story
+        }
     }
 
     /// Takes an event in. `true` when there is something new to tell.
@@ -171,7 +152,7 @@ impl Story {
             "lifecycle" => match text("phase") {
                 Some("start") => {
                     self.began = true;
-                    self.attempt = self.parts.len();
+                    self.messages.attempt_began();
                 }
                 // Only an attempt ended; the gateway may try again.
                 Some("finishing") => {
@@ -239,93 +220,23 @@ impl Story {
     }
 
     /// A message of the model, as far as it is.
-    pub(super) fn say(&mut self, item: &str, text: &str) {
-        if let Some(at) = self.parts.iter().rposition(|part| part.item == item) {
-            let last = at + 1 == self.parts.len();
-            if let Some(more) = text.strip_prefix(self.parts[at].text.as_str())
-                && last
-            {
-                if !more.is_empty() {
-                    self.parts[at].text.push_str(more);
-                    let more = more.to_owned();
-                    self.waiting.push(Update::Text(more));
-                }
-                return;
-            }
-            self.cut(at);
-        }
-        if text.is_empty() {
-            return;
-        }
-        let gap = if self.parts.is_empty() { "" } else { GAP };
-        self.waiting.push(Update::Text(format!("{gap}{text}")));
-        self.parts.push(Part {
-            item: item.to_owned(),
-            text: text.to_owned(),
-        });
+    fn say(&mut self, item: &str, text: &str) {
+        self.messages.say(item, text, &mut self.waiting);
     }
 
     /// The messages that the transcript has of this run, to their ends: what was missed of them is said,
     /// and what is not in it yet stays behind them.
     pub(super) fn recall(&mut self, rows: Vec<(String, String)>) {
-        let heard = self.parts.clone();
-        let anew = std::mem::take(&mut self.anew);
-        // Messages come in the order of the rows, and go on by the names under which they are heard.
-        let mut names: Vec<Option<String>> = vec![None; rows.len()];
-        let (mut next, mut later) = (0, vec![]);
-        for part in &heard {
-            let is_row = |(_, text): &(String, String)| match anew {
-                // Heard since the restart alone, so to its end if it is in the transcript.
-                true => part.text.trim() == text.trim(),
-                false => part.is_of(text),
-            };
-            match rows[next..].iter().position(is_row) {
-                Some(found) => {
-                    names[next + found] = Some(part.item.clone());
-                    next += found + 1;
-                }
-                None => later.push(part.clone()),
-            }
-        }
-        let known = rows.into_iter().zip(names).map(|((id, text), name)| Part {
-            item: name.unwrap_or(id),
-            text,
-        });
-        let wanted: Vec<Part> = known.chain(later).collect();
-        let pairs = heard.iter().zip(&wanted);
-        let same = pairs.take_while(|(heard, wanted)| heard == wanted).count();
-        // Only the last that was heard may just go on.
-        let goes_on = match (&heard[same..], wanted.get(same)) {
-            ([last], Some(wanted)) => wanted.item == last.item,
-            _ => false,
-        };
-        if !goes_on {
-            self.cut(same);
-        }
-        for part in &wanted[same..] {
-            self.say(&part.item, &part.text);
-        }
+        self.messages.recall(rows, &mut self.waiting);
     }
 
-    /// Takes back everything from a part on.
-    fn cut(&mut self, at: usize) {
-        if at >= self.parts.len() {
-            return;
-        }
-        self.parts.truncate(at);
-        let keep = self.shown();
-        self.waiting.push(Update::Reset { keep });
-    }
-
-    /// How many characters are shown.
-    fn shown(&self) -> u64 {
-        let texts: usize = self.parts.iter().map(|p| p.text.chars().count()).sum();
-        let gaps = GAP.len() * self.parts.len().saturating_sub(1);
-        (texts + gaps) as u64
+    /// The gateway took the run up after a restart: what it had not written down is said anew.
+    pub(super) fn taken_up(&mut self) {
+        self.messages.taken_up(&mut self.waiting);
     }
 
     fn attempt_failed(&mut self, error: &str) {
-        self.cut(self.attempt);
+        self.messages.attempt_failed(&mut self.waiting);
         let error = sentence(error);
         if self.last_failure.as_deref() != Some(&error) {
             self.waiting
@@ -400,19 +311,9 @@ impl Story {
 
     /// The final text, when the registry told it: shown too, if the events did not.
     pub(super) fn settle(&mut self, text: Option<&str>) {
-        let Some(text) = text.map(str::trim).filter(|t| !t.is_empty()) else {
-            return;
-        };
-        let told = self
-            .text()
-            .is_some_and(|told| told.trim_end().ends_with(text));
-        if told {
-            return;
+        if let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) {
+            self.messages.settle(text, &mut self.waiting);
         }
-        // Its end was missed.
-        let heard = self.parts.last().filter(|part| part.is_of(text));
-        let item = heard.map_or("final".to_owned(), |part| part.item.clone());
-        self.say(&item, text);
     }
 
     /// The whole of an answer that begins so, if the events told it to its end.
@@ -424,7 +325,7 @@ impl Story {
             false => ended.text.as_str(),
             // The event tells only its end.
             true => {
-                let heard = self.parts.last().map(|part| part.text.trim_end());
+                let heard = self.messages.last().map(str::trim_end);
                 heard.filter(|heard| heard.ends_with(ended.text.trim_end()))?
             }
         };
@@ -439,13 +340,13 @@ impl Story {
 
     /// The last message, as far as it was heard.
     pub(super) fn last_message(&self) -> Option<&str> {
-        self.parts.last().map(|part| part.text.as_str())
+        self.messages.last()
     }
 
     /// Everything that is shown.
     pub(super) fn text(&self) -> Option<String> {
-        let texts: Vec<&str> = self.parts.iter().map(|p| p.text.as_str()).collect();
-        (!texts.is_empty()).then(|| texts.join(GAP))
+        let shown = self.messages.shown();
+        (!shown.trim().is_empty()).then(|| shown.to_owned())
     }
 
     /// Whether it was heard to be worked on.

@@ -160,12 +160,9 @@ fn the_first_terminal_event_stands_and_frames_that_are_none_of_ours_are_left_alo
 
 #[test]
 fn a_final_text_that_no_event_told_is_told() {
-    let mut story = Story::again();
+    let mut story = Story::again(String::new());
     story.settle(Some("All of it."));
-    assert_eq!(
-        story.take(),
-        [Update::Reset { keep: 0 }, text("All of it.")]
-    );
+    assert_eq!(story.take(), [text("All of it.")]);
     story.settle(Some("All of it.\n"));
     assert_eq!(story.take(), []);
     story.settle(None);
@@ -212,13 +209,13 @@ fn what_was_missed_is_recalled_in_its_place() {
     assert_eq!(story.take(), [text("ne\n\ntwo, whole")]);
     // After a restart nothing was heard but what came while the transcript was read, also when it begins
     // like another message.
-    let mut story = Story::again();
+    let mut story = Story::again(String::new());
     say(&mut story, "b", "two, whole");
     say(&mut story, "c", "o");
     story.recall(rows());
     say(&mut story, "c", "oh");
     assert_eq!(story.text().as_deref(), Some("one\n\ntwo, whole\n\noh"));
-    let mut story = Story::again();
+    let mut story = Story::again(String::new());
     say(&mut story, "c", "thr");
     story.recall(rows());
     assert_eq!(story.text().as_deref(), Some("one\n\ntwo, whole\n\nthr"));
@@ -265,4 +262,131 @@ fn a_message_becomes_one_sentence() {
     assert_eq!(sentence("⚠️ It broke.\nTo view logs, run"), "It broke.");
     assert_eq!(sentence("  "), "The gateway gives no reason.");
     assert_eq!(sentence(&"x".repeat(900)).len(), 500);
+}
+
+/// The log as it reads when these updates were added to it.
+fn logged(mut log: String, told: &[Update]) -> String {
+    for update in told {
+        match update {
+            Update::Text(text) => log.push_str(text),
+            Update::Reset { keep } => log = log.chars().take(*keep as usize).collect(),
+            _ => {}
+        }
+    }
+    log
+}
+
+fn rows(texts: &[&str]) -> Vec<(String, String)> {
+    let row = |(i, text): (usize, &&str)| (format!("row-{i}"), (*text).to_owned());
+    texts.iter().enumerate().map(row).collect()
+}
+
+#[test]
+fn what_a_gateway_did_not_write_down_before_it_was_killed_is_said_anew() {
+    // Two messages, the second to its middle; then the gateway takes the turn up and begins it again.
+    let mut story = Story::default();
+    say(&mut story, "a", "First part.");
+    say(&mut story, "b", "1 2 3 4");
+    let mut log = logged(String::new(), &story.take());
+    story.recall(rows(&["First part."]));
+    story.taken_up();
+    let told = story.take();
+    assert_eq!(told, [Update::Reset { keep: 11 }]);
+    log = logged(log, &told);
+    say(&mut story, "c", "1 2 3");
+    story.recall(rows(&["First part."]));
+    say(&mut story, "c", "1 2 3 4 5 6");
+    story.settle(Some("1 2 3 4 5 6"));
+    log = logged(log, &story.take());
+    assert_eq!(log, "First part.\n\n1 2 3 4 5 6");
+    assert_eq!(story.text(), Some(log));
+
+    // The same, when the bridge was away too.
+    let before = "First part.\n\n1 2 3 4".to_owned();
+    let mut story = Story::again(before.clone());
+    story.recall(rows(&["First part."]));
+    assert_eq!(story.take(), []);
+    story.taken_up();
+    say(&mut story, "c", "1 2");
+    let log = logged(before, &story.take());
+    assert_eq!(log, "First part.\n\n1 2");
+    assert_eq!(story.text(), Some(log));
+}
+
+/// (what the log has, what the transcript has, what is heard then, what is told, what the log has then)
+#[test]
+fn a_text_that_the_log_has_goes_on_or_stays_whatever_the_transcript_has_lost() {
+    type Heard<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(&str, &[&str], Heard<'_>, &str); 11] = [
+        // The session was deleted or reset.
+        ("one\n\n1 2 3", &[], &[], "one\n\n1 2 3"),
+        // The message in the middle of which it was stopped was not written down.
+        ("one\n\n1 2 3", &["one"], &[], "one\n\n1 2 3"),
+        ("one\n\n1 2 3", &["one", "1 2 3 4"], &[], "one\n\n1 2 3 4"),
+        ("one\n\n1 2", &["one"], &[("b", "1 2 3")], "one\n\n1 2 3"),
+        (
+            "one\n\n1 2",
+            &[],
+            &[("b", "1 2 3"), ("c", "x")],
+            "one\n\n1 2 3\n\nx",
+        ),
+        ("one", &["one"], &[("b", "1")], "one\n\n1"),
+        ("", &["one"], &[("b", "1")], "one\n\n1"),
+        // A transcript that is read only so far back.
+        (
+            "one\n\ntwo\n\nthr",
+            &["two", "three"],
+            &[],
+            "one\n\ntwo\n\nthree",
+        ),
+        (
+            "one\n\ntwo\n\nthr",
+            &["two"],
+            &[("c", "three")],
+            "one\n\ntwo\n\nthree",
+        ),
+        // What a failed attempt said was taken back meanwhile.
+        ("one\n\n1 2", &["one"], &[("b", "other")], "one\n\nother"),
+        ("one\n\n1 2", &["one", "other"], &[], "one\n\nother"),
+    ];
+    for (log, known, heard, want) in cases {
+        // Also when it is heard while the transcript is read.
+        for early in [false, true] {
+            let mut story = Story::again(log.to_owned());
+            let hear = |story: &mut Story| {
+                for (item, text) in heard {
+                    say(story, item, text);
+                }
+            };
+            if early {
+                hear(&mut story);
+                assert_eq!(story.take(), [], "nothing before it is known what was told");
+            }
+            story.recall(rows(known));
+            if !early {
+                hear(&mut story);
+            }
+            let told = story.take();
+            assert_eq!(
+                logged(log.to_owned(), &told),
+                want,
+                "{log:?} {known:?} {early} {told:?}"
+            );
+            assert_eq!(story.text().as_deref(), Some(want));
+        }
+    }
+}
+
+#[test]
+fn a_final_text_goes_on_where_the_log_ends() {
+    for (log, last, want) in [
+        ("one\n\n1 2", "1 2 3", "one\n\n1 2 3"),
+        ("one\n\n1 2", "one\n\n1 2", "one\n\n1 2"),
+        ("one", "two", "one\n\ntwo"),
+    ] {
+        let mut story = Story::again(log.to_owned());
+        story.settle(Some(last));
+        assert_eq!(logged(log.to_owned(), &story.take()), want);
+        assert_eq!(story.text().as_deref(), Some(want));
+    }
 }

@@ -8,7 +8,7 @@ use super::{
     ends::{Told, cancelled, completed, failed},
     reply::Reply,
     used::Used,
-    words::texts,
+    words::{GAP, texts},
 };
 
 /// How the gateway marks the message with which it takes up a turn.
@@ -99,6 +99,9 @@ struct Info {
     has_active_run: bool,
     #[serde(default)]
     active_run_ids: Option<Vec<String>>,
+    /// When the session last changed; nothing if the gateway has no such session.
+    #[serde(default)]
+    updated_at: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -201,9 +204,24 @@ impl History {
         self.messages.iter().rfind(answers).and_then(Row::reply)
     }
 
+    /// The names that a run had, from one on: the gateway gives it another when it takes it up after a
+    /// restart. The present one alone, where the transcript does not go back so far.
+    fn names(&self, first: &str, present: &str) -> Vec<String> {
+        let mut names = vec![first.to_owned()];
+        while let Some(last) = names.last().filter(|last| *last != present) {
+            match self.taken_up_as(last) {
+                Some(next) if !names.contains(&next) => names.push(next),
+                _ => return vec![present.to_owned()],
+            }
+        }
+        names
+    }
+
     /// The ids of the run's messages of which not all is here.
-    pub(super) fn cut_messages(&self, run: &str) -> Vec<String> {
-        let cut = |row: &&Row| row.is_said_by(run) && row.reply().is_some_and(|r| r.is_cut);
+    pub(super) fn cut_messages(&self, first: &str, present: &str) -> Vec<String> {
+        let names = self.names(first, present);
+        let is_own = |row: &Row| names.iter().any(|name| row.is_said_by(name));
+        let cut = |row: &&Row| is_own(row) && row.reply().is_some_and(|r| r.is_cut);
         let rows = self.messages.iter().filter(cut);
         rows.filter_map(|row| row.own.id.clone()).collect()
     }
@@ -217,13 +235,36 @@ impl History {
         }
     }
 
-    /// The run's messages so far, with their ids.
-    pub(super) fn said(&self, run: &str) -> Vec<(String, String)> {
-        let of_run =
-            |row: &&Row| row.is_said_by(run) && row.stop_reason.as_deref() != Some("error");
-        let rows = self.messages.iter().filter(of_run);
-        rows.filter_map(|row| Some((row.own.id.clone()?, row.reply()?.shown())))
-            .collect()
+    /// The run's messages so far, with their ids, under all names that it had.
+    pub(super) fn said(&self, first: &str, present: &str) -> Vec<(String, String)> {
+        let names = self.names(first, present);
+        let mut said: Vec<(String, String)> = vec![];
+        for row in &self.messages {
+            let Some(name) = names.iter().find(|name| row.is_said_by(name)) else {
+                continue;
+            };
+            let id = row.own.id.clone();
+            let text = row
+                .reply()
+                .filter(|_| row.stop_reason.as_deref() != Some("error"));
+            let (Some(id), Some(text)) = (id, text.map(Reply::shown)) else {
+                continue;
+            };
+            // A run that is stopped leaves everything that it said in one more row.
+            let whole = row.key().and_then(|key| key.strip_suffix(":assistant")) == Some(name);
+            let before: Vec<&str> = said.iter().map(|(_, text)| text.as_str()).collect();
+            let before = before.join(GAP);
+            let text = match text.strip_prefix(&before).filter(|_| whole) {
+                Some(rest) if !before.is_empty() => match rest.strip_prefix(GAP) {
+                    Some(rest) => rest.to_owned(),
+                    None if rest.is_empty() => continue,
+                    None => text,
+                },
+                _ => text,
+            };
+            said.push((id, text));
+        }
+        said
     }
 
     /// What the run's model calls used, when all of them are in view.
@@ -251,6 +292,12 @@ impl History {
 
     pub(super) fn is_busy(&self) -> bool {
         self.in_flight_run.is_some() || self.session_info.as_ref().is_some_and(|i| i.has_active_run)
+    }
+
+    /// Whether the gateway no longer has the session.
+    pub(super) fn is_gone(&self) -> bool {
+        let none = |info: &Info| info.updated_at.is_none();
+        self.messages.is_empty() && self.session_info.as_ref().is_some_and(none)
     }
 
     /// How the session says that it stands.

@@ -360,6 +360,12 @@ pub(super) fn unreachable(error: CallError) -> Fault {
     Fault::new(Code::ProviderUnavailable, text)
 }
 
+/// What a caller is told while the gateway does not answer, and it is not known yet whether it is gone.
+pub(super) fn unheard() -> Fault {
+    let text = "The OpenClaw gateway does not answer at present.";
+    Fault::new(Code::ProviderUnavailable, text)
+}
+
 /// What a caller is told while the gateway waits for its runs.
 pub(super) fn stopping() -> Fault {
     let text = "The OpenClaw gateway is stopping, and answers nothing until it is back.";

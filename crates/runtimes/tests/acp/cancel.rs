@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{Code, EmptyReason};
-use threadline_runtimes::{EndStatus, Registry, Runtime as _, Update};
+use threadline_runtimes::{EndStatus, Logged, Registry, Runtime as _, Update};
 
 use crate::world::*;
 
@@ -105,7 +105,7 @@ async fn a_turn_that_has_not_begun_never_does() {
     let places = acp.prepare(&plan).await.unwrap();
     acp.cancel(&plan.run_ref()).await.unwrap();
     acp.start(&plan, &places).await.unwrap();
-    let (frames, end) = rest(acp.follow(&plan.run_ref(), 0).await.unwrap()).await;
+    let (frames, end) = rest(acp.follow(&plan.run_ref(), Logged::up_to(0)).await.unwrap()).await;
     assert_eq!(
         (frames.len(), end.unwrap().status),
         (0, EndStatus::Cancelled)
@@ -149,7 +149,7 @@ async fn a_stop_asked_for_while_no_bridge_was_there_is_handed_over_by_the_next()
     acp.stop().await;
     drop((follow, acp));
     let acp = world.acp();
-    let follow = acp.follow(&plan.run_ref(), 1).await.unwrap();
+    let follow = acp.follow(&plan.run_ref(), Logged::up_to(1)).await.unwrap();
     acp.cancel(&plan.run_ref()).await.unwrap();
     let (_, end) = rest(follow).await;
     assert_eq!(end.unwrap().status, EndStatus::Cancelled);

@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use threadline_contract::{Code, operator::HostState};
 use threadline_runtimes::{
-    End, EndStatus, Registry, Runtime as _, Signal as Sign, Update,
+    End, EndStatus, Logged, Registry, Runtime as _, Signal as Sign, Update,
     acp::{Acp, AcpConfig, AgentHosts},
 };
 
@@ -206,7 +206,7 @@ async fn a_host_that_was_killed_while_no_bridge_was_there_is_lost_too() {
     kill(host.host.pid, Signal::KILL);
     until("the host is gone", async || !host.host.is_alive()).await;
     let acp = world.acp();
-    let (after, end) = rest(acp.follow(&plan.run_ref(), 1).await.unwrap()).await;
+    let (after, end) = rest(acp.follow(&plan.run_ref(), Logged::up_to(1)).await.unwrap()).await;
     assert_eq!(texts(&updates(&after)), "on", "what it wrote down is told");
     assert_eq!(end.unwrap().code, Some(Code::AgentLost));
 }
@@ -353,7 +353,12 @@ async fn a_lost_session_is_taken_up_again_by_the_next_bridge_too() {
     acp.stop().await;
     drop((follow, acp));
     let acp = world.acp();
-    let (frames, end) = rest(acp.follow(&second.run_ref(), 1).await.unwrap()).await;
+    let (frames, end) = rest(
+        acp.follow(&second.run_ref(), Logged::up_to(1))
+            .await
+            .unwrap(),
+    )
+    .await;
     in_order(&frames, 2);
     assert_eq!(texts(&updates(&frames)), "1 before");
     assert_eq!(end.unwrap(), completed("1 before", &[]));

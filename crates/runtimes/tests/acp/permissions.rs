@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{Code, QuestionKind, StepState, ToolKind};
-use threadline_runtimes::{Ask, EndStatus, Runtime as _, Update};
+use threadline_runtimes::{Ask, EndStatus, Logged, Runtime as _, Update};
 
 use crate::world::*;
 
@@ -175,7 +175,10 @@ async fn a_question_outlives_the_bridge_and_its_answer_reaches_the_same_agent() 
         // Another bridge, some time later: the question is where it was.
         let acp = world.acp();
         let last = before.len() as i64;
-        let follow = acp.follow(&plan.run_ref(), last).await.unwrap();
+        let follow = acp
+            .follow(&plan.run_ref(), Logged::up_to(last))
+            .await
+            .unwrap();
         acp.answer(&plan.run_ref(), &ask.id, Some("Yes"))
             .await
             .unwrap();
@@ -206,7 +209,7 @@ async fn a_question_asked_while_no_bridge_was_there_is_asked_by_the_next() {
     })
     .await;
     let acp = world.acp();
-    let mut follow = acp.follow(&plan.run_ref(), 1).await.unwrap();
+    let mut follow = acp.follow(&plan.run_ref(), Logged::up_to(1)).await.unwrap();
     let (before, ask) = question(&mut follow).await;
     in_order(&before, 2);
     acp.answer(&plan.run_ref(), &ask.id, Some("Yes"))
@@ -263,7 +266,14 @@ async fn a_question_is_over_with_its_turn_also_while_no_bridge_is_there() {
         world.standing(&plan).await == "ended"
     })
     .await;
-    let (_, end) = rest(world.acp().follow(&plan.run_ref(), 1).await.unwrap()).await;
+    let (_, end) = rest(
+        world
+            .acp()
+            .follow(&plan.run_ref(), Logged::up_to(1))
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(end.unwrap(), completed("one", &[]));
 }
 

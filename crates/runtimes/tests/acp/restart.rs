@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
-use threadline_runtimes::{EndStatus, Runtime as _, Signal};
+use threadline_runtimes::{EndStatus, Logged, Runtime as _, Signal};
 
 use crate::world::*;
 
@@ -41,7 +41,10 @@ async fn interrupted(rate: u32, count: u32, away: &[u64]) {
         tokio::time::sleep(Duration::from_millis(*away.next().unwrap())).await;
         acp = world.acp();
         let last = frames.last().map_or(0, |f| f.no);
-        follow = acp.follow(&plan.run_ref(), last).await.unwrap();
+        follow = acp
+            .follow(&plan.run_ref(), Logged::up_to(last))
+            .await
+            .unwrap();
     };
     in_order(&frames, 1);
     let want: String = (1..=count).map(|n| format!("{n} ")).collect();
@@ -85,7 +88,7 @@ async fn a_turn_that_ended_while_no_bridge_was_there_is_told_whole() {
     drop((follow, acp));
     tokio::time::sleep(Duration::from_millis(600)).await;
     let acp = world.acp();
-    let (frames, end) = rest(acp.follow(&plan.run_ref(), 0).await.unwrap()).await;
+    let (frames, end) = rest(acp.follow(&plan.run_ref(), Logged::up_to(0)).await.unwrap()).await;
     in_order(&frames, 1);
     assert_eq!(end.unwrap(), completed("onetwo", &[]));
     // Its record is enough for ever after.
@@ -94,7 +97,14 @@ async fn a_turn_that_ended_while_no_bridge_was_there_is_told_whole() {
         .stop(plan.session.as_str())
         .await
         .unwrap();
-    let (again, _) = rest(world.acp().follow(&plan.run_ref(), 0).await.unwrap()).await;
+    let (again, _) = rest(
+        world
+            .acp()
+            .follow(&plan.run_ref(), Logged::up_to(0))
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(again, frames);
 }
 
@@ -109,7 +119,7 @@ async fn a_run_that_is_begun_twice_is_one() {
     acp.stop().await;
     let acp = world.acp();
     acp.start(&plan, &places).await.unwrap();
-    let (frames, end) = rest(acp.follow(&plan.run_ref(), 0).await.unwrap()).await;
+    let (frames, end) = rest(acp.follow(&plan.run_ref(), Logged::up_to(0)).await.unwrap()).await;
     assert_eq!(texts(&updates(&frames)), "0 beforeend");
     assert_eq!(end.unwrap().status, EndStatus::Completed);
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use threadline_contract::{AppThreadKey, QuestionId, RunId, SessionKey, Step};
 use threadline_host::{Hosts, Launch, Standing, State};
 use threadline_runtimes::{
-    Ask, End, EndStatus, Follow, Frame, Identity, LocalWorkspace, Manifest, Runtime as _,
+    Ask, End, EndStatus, Follow, Frame, Identity, LocalWorkspace, Logged, Manifest, Runtime as _,
     Signal as Sign, TurnPlan, Update,
     acp::{Acp, AcpConfig, AgentConfig, AgentHosts},
 };
@@ -172,7 +172,7 @@ pub(crate) fn plan_of(thread: &str, run: &str, prompt: &str) -> TurnPlan {
 pub(crate) async fn begin(acp: &Acp, plan: &TurnPlan) -> Follow {
     let places = acp.prepare(plan).await.unwrap();
     acp.start(plan, &places).await.unwrap();
-    acp.follow(&plan.run_ref(), 0).await.unwrap()
+    acp.follow(&plan.run_ref(), Logged::up_to(0)).await.unwrap()
 }
 
 /// Runs a turn to its end.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pretty_assertions::assert_eq;
-use threadline_runtimes::{End, EndStatus, Registry, Runtime as _, Update};
+use threadline_runtimes::{End, EndStatus, Logged, Registry, Runtime as _, Update};
 
 use crate::world::{World, begin, completed, files, finish, plan, rest, until};
 
@@ -102,7 +102,13 @@ async fn a_request_to_stop_survives_a_restart() {
     drop(before);
     let after = world.builtin();
     after.cancel(&plan.run_ref()).await.unwrap();
-    let (_, end) = rest(after.follow(&plan.run_ref(), 0).await.unwrap()).await;
+    let (_, end) = rest(
+        after
+            .follow(&plan.run_ref(), Logged::up_to(0))
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(end, Some(cancelled(None, &[])));
 }
 

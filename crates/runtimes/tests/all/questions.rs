@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{Code, QuestionId, QuestionKind, QuestionOption};
-use threadline_runtimes::{Ask, Runtime as _, TurnPlan, Update};
+use threadline_runtimes::{Ask, Logged, Runtime as _, TurnPlan, Update};
 
 use crate::world::{World, begin, completed, finish, plan, rest, until};
 
@@ -113,7 +113,13 @@ async fn a_question_survives_a_restart_under_its_own_id() {
         .answer(&plan.run_ref(), &ask.id, Some("blue"))
         .await
         .unwrap();
-    let (frames, end) = rest(after.follow(&plan.run_ref(), 2).await.unwrap()).await;
+    let (frames, end) = rest(
+        after
+            .follow(&plan.run_ref(), Logged::up_to(2))
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(frames.iter().filter_map(|f| asked(&f.update)).count(), 0);
     assert_eq!(end, Some(completed("The person answered: blue!", &[])));
 }
@@ -131,7 +137,13 @@ async fn an_answer_that_was_given_is_not_asked_for_again() {
         .unwrap();
     drop(before);
     let after = world.builtin();
-    let (frames, end) = rest(after.follow(&plan.run_ref(), 0).await.unwrap()).await;
+    let (frames, end) = rest(
+        after
+            .follow(&plan.run_ref(), Logged::up_to(0))
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(frames.iter().filter_map(|f| asked(&f.update)).count(), 1);
     assert_eq!(end, Some(completed("The person answered: yes", &[])));
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{AppThreadKey, Code, SessionKey};
-use threadline_runtimes::{EndStatus, Registry, RunRef, Runtime as _};
+use threadline_runtimes::{EndStatus, Logged, Registry, RunRef, Runtime as _};
 
 use crate::world::{World, begin, completed, finish, plan, plan_of, rest};
 
@@ -18,7 +18,13 @@ async fn a_run_that_is_started_again_and_again_runs_once() {
         let (builtin, plan, places) = (builtin.clone(), plan.clone(), places.clone());
         tokio::spawn(async move {
             builtin.start(&plan, &places).await.unwrap();
-            rest(builtin.follow(&plan.run_ref(), 0).await.unwrap()).await
+            rest(
+                builtin
+                    .follow(&plan.run_ref(), Logged::up_to(0))
+                    .await
+                    .unwrap(),
+            )
+            .await
         })
     });
     let starts: Vec<_> = starts.collect();
@@ -33,7 +39,13 @@ async fn a_run_that_is_started_again_and_again_runs_once() {
     // Also after its end, and in another life.
     for builtin in [&*builtin, &world.builtin()] {
         builtin.start(&plan, &places).await.unwrap();
-        let again = rest(builtin.follow(&plan.run_ref(), 1).await.unwrap()).await;
+        let again = rest(
+            builtin
+                .follow(&plan.run_ref(), Logged::up_to(1))
+                .await
+                .unwrap(),
+        )
+        .await;
         assert_eq!(again.0, frames[1..]);
     }
     assert_eq!(world.seen.requests().len(), 2);
@@ -47,7 +59,11 @@ async fn the_registry_knows_what_runs_what_ended_and_what_never_was() {
     let run = plan.run_ref();
     assert_eq!(builtin.ask_registry(&run).await, Ok(Registry::NoRecord));
     assert_eq!(
-        builtin.follow(&run, 0).await.unwrap_err().code,
+        builtin
+            .follow(&run, Logged::up_to(0))
+            .await
+            .unwrap_err()
+            .code,
         Code::RunLost
     );
     let follow = begin(&builtin, &plan).await;
@@ -57,7 +73,7 @@ async fn the_registry_knows_what_runs_what_ended_and_what_never_was() {
     assert_eq!(rest(follow).await.1, None);
     let builtin = world.builtin();
     assert_eq!(builtin.ask_registry(&run).await, Ok(Registry::Running));
-    let (_, end) = rest(builtin.follow(&run, 0).await.unwrap()).await;
+    let (_, end) = rest(builtin.follow(&run, Logged::up_to(0)).await.unwrap()).await;
     assert_eq!(
         builtin.ask_registry(&run).await,
         Ok(Registry::Ended(end.unwrap()))
@@ -71,7 +87,10 @@ async fn a_reader_that_does_not_read_holds_nobody_up() {
     let many = "[[also list]]".repeat(199);
     let plan = plan("run-1", &format!("[[list]] {many} [[say done]]"));
     let slow = begin(&builtin, &plan).await;
-    let quick = builtin.follow(&plan.run_ref(), 0).await.unwrap();
+    let quick = builtin
+        .follow(&plan.run_ref(), Logged::up_to(0))
+        .await
+        .unwrap();
     let (frames, end) = rest(quick).await;
     assert_eq!(frames.len(), 401);
     assert_eq!(end, Some(completed("done", &[])));
@@ -147,7 +166,13 @@ async fn a_damaged_record_is_an_end_and_not_a_hang() {
         (end.status, end.code),
         (EndStatus::Failed, Some(Code::RunLost))
     );
-    let followed = rest(builtin.follow(&plan.run_ref(), 0).await.unwrap()).await;
+    let followed = rest(
+        builtin
+            .follow(&plan.run_ref(), Logged::up_to(0))
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(followed, (vec![], Some(end)));
 }
 
@@ -185,7 +210,13 @@ async fn a_record_that_is_not_a_file_any_more_is_an_end_and_not_a_hang() {
             (end.status, end.code),
             (EndStatus::Failed, Some(Code::RunLost))
         );
-        let (frames, told) = rest(builtin.follow(&plan.run_ref(), 0).await.unwrap()).await;
+        let (frames, told) = rest(
+            builtin
+                .follow(&plan.run_ref(), Logged::up_to(0))
+                .await
+                .unwrap(),
+        )
+        .await;
         assert_eq!((frames, told), (vec![], Some(end)));
         // It does not stand in the way of the session's deletion either.
         let runs = [plan.run.clone()];

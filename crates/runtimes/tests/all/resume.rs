@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use pretty_assertions::assert_eq;
 use threadline_contract::{EmptyReason, OmitReason, Omitted, Step, StepState};
 use threadline_runtimes::{
-    End, EndStatus, Frame, Runtime as _, Signal, TurnPlan, Update, builtin::Builtin,
+    End, EndStatus, Frame, Logged, Runtime as _, Signal, TurnPlan, Update, builtin::Builtin,
 };
 
 use crate::world::{World, begin, completed, files, finish, plan, rest, signal, updates};
@@ -29,7 +29,10 @@ async fn live(
             .await
             .unwrap();
     }
-    let mut follow = builtin.follow(&plan.run_ref(), after).await.unwrap();
+    let mut follow = builtin
+        .follow(&plan.run_ref(), Logged::up_to(after))
+        .await
+        .unwrap();
     for _ in 0..most {
         match signal(&mut follow).await.expect("an end or a frame") {
             Signal::End(end) => return Some(end),
@@ -173,7 +176,13 @@ async fn every_prefix_goes_on(world: World, plan: TurnPlan) {
             "{} bytes",
             prefix.len()
         );
-        let (again, same) = rest(builtin.follow(&plan.run_ref(), 0).await.unwrap()).await;
+        let (again, same) = rest(
+            builtin
+                .follow(&plan.run_ref(), Logged::up_to(0))
+                .await
+                .unwrap(),
+        )
+        .await;
         assert_eq!((again, same), (seen, Some(last)));
     }
 }
@@ -231,7 +240,13 @@ async fn an_edit_that_may_have_happened_is_not_made_twice() {
         .rposition(|l| String::from_utf8_lossy(l).contains("\"running\""));
     std::fs::write(&journal, lines[..=began.unwrap()].concat()).unwrap();
     let builtin = world.builtin();
-    let (again, end) = rest(builtin.follow(&plan.run_ref(), 0).await.unwrap()).await;
+    let (again, end) = rest(
+        builtin
+            .follow(&plan.run_ref(), Logged::up_to(0))
+            .await
+            .unwrap(),
+    )
+    .await;
     let sentence = "This call was interrupted by a restart, so it is not known whether it took effect. Read the file before you go on.";
     let end = end.unwrap();
     assert_eq!(end, completed(sentence, &["a.md"]));
@@ -291,7 +306,13 @@ async fn a_stopped_runtime_leaves_its_runs_to_the_next() {
     first.stop().await;
     assert_eq!(rest(follow).await.1, None);
     // The same one can go on, too.
-    let (_, end) = rest(first.follow(&plan.run_ref(), 0).await.unwrap()).await;
+    let (_, end) = rest(
+        first
+            .follow(&plan.run_ref(), Logged::up_to(0))
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(end.map(|e| e.status), Some(EndStatus::Completed));
 }
 
@@ -341,7 +362,13 @@ async fn files_that_somebody_took_away_are_named() {
             .answer(&plan.run_ref(), &id, Some("yes"))
             .await
             .unwrap();
-        let (_, end) = rest(second.follow(&plan.run_ref(), 0).await.unwrap()).await;
+        let (_, end) = rest(
+            second
+                .follow(&plan.run_ref(), Logged::up_to(0))
+                .await
+                .unwrap(),
+        )
+        .await;
         let end = end.unwrap();
         assert_eq!(end.wrote, ["a/one.md", "two.md"]);
         let manifest = second.collect(&plan, &end).await.unwrap();

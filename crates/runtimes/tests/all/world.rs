@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use threadline_contract::{AppThreadKey, RunId, SessionKey, Step};
 use threadline_e2e::scripted_model::{Seen, serve_seen};
 use threadline_runtimes::{
-    End, EndStatus, Follow, Frame, LocalWorkspace, Runtime as _, Signal, TurnPlan, Update,
+    End, EndStatus, Follow, Frame, LocalWorkspace, Logged, Runtime as _, Signal, TurnPlan, Update,
     builtin::{Builtin, BuiltinConfig, Found, Limits, Looking, ModelConfig},
 };
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
@@ -123,7 +123,10 @@ pub(crate) fn plan_of(thread: &str, run: &str, prompt: &str) -> TurnPlan {
 pub(crate) async fn begin(builtin: &Builtin, plan: &TurnPlan) -> Follow {
     let places = builtin.prepare(plan).await.unwrap();
     builtin.start(plan, &places).await.unwrap();
-    builtin.follow(&plan.run_ref(), 0).await.unwrap()
+    builtin
+        .follow(&plan.run_ref(), Logged::up_to(0))
+        .await
+        .unwrap()
 }
 
 /// Runs a turn to its end.

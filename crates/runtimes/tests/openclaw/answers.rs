@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use threadline_runtimes::{End, Frame, Runtime as _, Signal, Update, openclaw::OpenClaw};
+use threadline_runtimes::{End, Frame, Logged, Runtime as _, Signal, Update, openclaw::OpenClaw};
 
 use super::{
     caps,
@@ -110,7 +110,10 @@ async fn a_long_answer_is_whole_when_the_bridge_was_dead_at_its_end() {
 }
 
 async fn follow(runtime: &OpenClaw, after: i64) -> Vec<Signal> {
-    let mut signals = runtime.follow(&run_ref(RUN), after).await.unwrap();
+    let mut signals = runtime
+        .follow(&run_ref(RUN), Logged::up_to(after))
+        .await
+        .unwrap();
     let mut all = vec![];
     while let Some(signal) = signals.recv().await {
         all.push(signal);

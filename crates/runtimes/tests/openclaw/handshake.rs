@@ -6,10 +6,10 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use pretty_assertions::assert_eq;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::json;
-use threadline_contract::{AppThreadKey, Code};
+use threadline_contract::{AppThreadKey, Code, Fault};
 use threadline_e2e::tls;
 use threadline_runtimes::{
-    Frame, Runtime as _, Signal, Update,
+    Frame, Logged, Runtime as _, Signal, Update,
     openclaw::{OpenClaw, OpenClawConfig},
 };
 
@@ -173,6 +173,31 @@ async fn a_silent_gateway_counts_as_gone() {
     drop(runtime);
 }
 
+/// It does not even answer a sign of life. How a run stands is then told from the record at once, and
+/// the connection is given up long before the gateway's own ticks would be missed.
+#[tokio::test]
+async fn a_gateway_that_hangs_is_found_out() {
+    let gateway = Scripted::start(|method, params, gateway| match method {
+        "agent.wait" if gateway.connects.len() == 1 => Do::Hang,
+        _ => usual(method, params, gateway),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    begin(&runtime, "turn-1").await.unwrap();
+    let run = run_ref("turn-1");
+    let unheard = Fault::new(
+        Code::ProviderUnavailable,
+        "The OpenClaw gateway does not answer at present.",
+    );
+    // Asked while nobody knows yet, and once more.
+    for _ in 0..2 {
+        assert_eq!(runtime.ask_registry(&run).await, Err(unheard.clone()));
+        assert_eq!(gateway.look(|g| g.connects.len()), 1);
+    }
+    until(|| gateway.look(|g| g.connects.len()) == 2).await;
+}
+
 #[tokio::test]
 async fn the_lane_is_what_both_sides_allow() {
     let gateway = Scripted::start(|method, params, gateway| match method {
@@ -210,7 +235,10 @@ async fn a_token_that_is_taken_again_is_tried_by_itself_and_the_run_goes_on() {
     let runtime = gateway.runtime(folder.path(), Some("t"));
     begin(&runtime, "turn-1").await.unwrap();
     let up_since = runtime.stands_since();
-    let mut signals = runtime.follow(&run_ref("turn-1"), 0).await.unwrap();
+    let mut signals = runtime
+        .follow(&run_ref("turn-1"), Logged::up_to(0))
+        .await
+        .unwrap();
     let told = signals.recv().await;
     let why = "The OpenClaw gateway does not take this token. Set THREADLINE_OPENCLAW_TOKEN to the value of `gateway.auth.token` in openclaw.json, and try again. The run goes on at the gateway, which is tried again by itself; what came of it is told then.";
     assert_eq!(

@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::Code;
-use threadline_runtimes::{End, EndStatus, Frame, Registry, Runtime as _, Signal, Update};
+use threadline_runtimes::{End, EndStatus, Frame, Logged, Registry, Runtime as _, Signal, Update};
 
 use super::script::{Do, Gateway, Scripted, end, hello, plan, prepared, run_ref, until};
 
@@ -262,7 +262,7 @@ async fn a_stop_names_the_run_and_its_end_is_the_gateways_word() {
     let runtime = gateway.runtime(folder.path(), Some("t"));
     begin(&runtime, "turn-1").await.unwrap();
     let run = run_ref("turn-1");
-    let mut signals = runtime.follow(&run, 0).await.unwrap();
+    let mut signals = runtime.follow(&run, Logged::up_to(0)).await.unwrap();
     until(|| gateway.look(|g| !g.asked("agent.wait").is_empty())).await;
     runtime.cancel(&run).await.unwrap();
     // The gateway never answers the first wait: its event is its word.

@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::QuestionId;
 use threadline_e2e::peers::Peer;
-use threadline_runtimes::{End, EndStatus, Runtime as _};
+use threadline_runtimes::{End, EndStatus, Logged, Runtime as _};
 
 use super::script::{Do, Scripted, hello, plan, prepared, run_ref};
 
@@ -78,7 +78,10 @@ async fn what_is_sent_fits_the_published_schema() {
         runtime.answer(&run, &question, Some("x")).await.unwrap();
     }
     // Told in part before, so that it is looked up.
-    let mut signals = runtime.follow(&run_ref("turn-1"), 1).await.unwrap();
+    let mut signals = runtime
+        .follow(&run_ref("turn-1"), Logged::up_to(1))
+        .await
+        .unwrap();
     while signals.recv().await.is_some() {}
     let ended = End {
         status: EndStatus::Completed,

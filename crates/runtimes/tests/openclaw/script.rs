@@ -10,7 +10,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use threadline_contract::{AppThreadKey, RunId, SessionKey};
 use threadline_runtimes::{
-    LaneSize, RunRef, Runtime as _, Signal, TurnPlan,
+    LaneSize, Logged, RunRef, Runtime as _, Signal, TurnPlan,
     openclaw::{OpenClaw, OpenClawConfig},
 };
 use tokio::{
@@ -39,6 +39,8 @@ pub(crate) enum Do {
     Nothing,
     /// Drops the connection.
     Drop,
+    /// Hangs: hears and says nothing more, and the connection stays.
+    Hang,
 }
 
 type Script = Box<dyn FnMut(&str, &Value, &mut Gateway) -> Do + Send>;
@@ -197,6 +199,7 @@ impl Scripted {
                 Do::Frames(frames) | Do::LastFrames(frames) => frames,
                 Do::Nothing => vec![],
                 Do::Drop => return,
+                Do::Hang => return std::future::pending().await,
             };
             for frame in frames {
                 let text = frame.to_string().replace("\"$id\"", &id.to_string());
@@ -306,7 +309,10 @@ pub(crate) fn prepared(run: &str) -> Value {
 
 /// Follows a run to its end.
 pub(crate) async fn end(runtime: &OpenClaw, run: &str) -> Vec<Signal> {
-    let mut signals = runtime.follow(&run_ref(run), 0).await.unwrap();
+    let mut signals = runtime
+        .follow(&run_ref(run), Logged::up_to(0))
+        .await
+        .unwrap();
     let mut all = vec![];
     let hear = async {
         while let Some(signal) = signals.recv().await {

@@ -165,7 +165,7 @@ impl Folder {
                 Found::File { path, stamp } => format!("{path} ({} bytes)", stamp.size),
                 Found::NotEntered { path } if name(&path) == NOTES => continue,
                 Found::NotEntered { path } => format!("{path}/ (not listed)"),
-                Found::Problem { path, problem } => format!("{path} ({})", words(problem)),
+                Found::Problem { path, problem, .. } => format!("{path} ({})", words(problem)),
             };
             bytes += line.len() as u64;
             if lines.len() == LISTED || bytes > READ {

@@ -106,7 +106,12 @@ impl Follower {
             mut end, at, stop, ..
         } = told;
         if end.status == EndStatus::Cancelled && !self.note.cancel_asked {
-            let stop = match stop {
+            let heard = self
+                .ear
+                .story()
+                .last_word()
+                .and_then(|word| ends::said(word).stop);
+            let stop = match stop.or(heard) {
                 Some(stop) => Some(stop),
                 None => self.reason().await,
             };
@@ -119,8 +124,7 @@ impl Follower {
                 EndStatus::Completed => {
                     if let Some(cut) = cut {
                         let missing = reply::lost_rest(cut.beginning().chars().count());
-                        end.text = Some(cut.shown());
-                        story.settle(end.text.as_deref());
+                        story.settle(Some(&cut.shown()));
                         story.note(missing.as_str());
                         end.message = Some(missing);
                     } else {
@@ -128,8 +132,10 @@ impl Follower {
                     }
                 }
                 // What it said until then; never another run's words.
-                EndStatus::Failed | EndStatus::Cancelled => end.text = story.text(),
+                EndStatus::Failed | EndStatus::Cancelled => {}
             }
+            // All that it said, and not its last message alone: as it was told.
+            end.text = story.text();
             if end.code == Some(Code::ExecutionFailed)
                 && story.last_word().is_some_and(|word| word.of_model)
             {

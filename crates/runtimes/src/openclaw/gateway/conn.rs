@@ -13,10 +13,10 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::{
-    sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, sleep_until, timeout},
 };
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::{Bytes, Message};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -29,6 +29,13 @@ use super::{
 const OUTGOING: usize = 64;
 /// Requests that may wait for their answers.
 const PENDING: usize = 1024;
+
+/// After so long without a frame the gateway is asked for a sign of life, which costs it nothing.
+const PING_AFTER: Duration = Duration::from_secs(3);
+/// After so long it is taken not to answer at present.
+const UNHEARD_AFTER: Duration = Duration::from_secs(5);
+/// After so long the connection is given up. A busy gateway may need seconds to get round to it.
+const GIVEN_UP_AFTER: Duration = Duration::from_secs(15);
 
 /// How long a gateway that turned a request away is not asked anything.
 pub(super) const TURNED_AWAY: Duration = Duration::from_secs(1);
@@ -112,6 +119,8 @@ pub(crate) struct Conn {
     stopping: AtomicBool,
     /// When it last turned a request away because it is stopping, if it did.
     turned_away: Mutex<Option<Instant>>,
+    /// It does not answer at present: it hangs, or what lies between does.
+    unheard: watch::Sender<bool>,
     closed: CancellationToken,
 }
 
@@ -132,6 +141,7 @@ impl Conn {
             next: AtomicU64::new(1),
             stopping: AtomicBool::new(false),
             turned_away: Mutex::default(),
+            unheard: watch::Sender::new(false),
             closed: CancellationToken::new(),
         };
         (conn, Wires { socket, outgoing })
@@ -184,6 +194,12 @@ impl Conn {
         let turned_away = *lock(&self.turned_away);
         self.stopping.load(Ordering::Relaxed)
             || turned_away.is_some_and(|at| at.elapsed() < TURNED_AWAY)
+    }
+
+    /// Waits until it does not answer, although the connection is there. At once, if it does not now.
+    pub(crate) async fn unheard(&self) {
+        // We hold the sender, so it does not go away.
+        let _ = self.unheard.subscribe().wait_for(|unheard| *unheard).await;
     }
 
     /// Waits until the connection is gone.
@@ -309,21 +325,38 @@ impl Conn {
             }
             let _ = timeout(Duration::from_secs(1), sink.close()).await;
         });
-        let patience = Duration::from_millis(self.hello.patience_ms());
+        let mut silence = Silence::new(Duration::from_millis(self.hello.patience_ms()));
         let why = loop {
-            tokio::select! {
-                message = timeout(patience, stream.next()) => match message {
-                    Err(_) => break format!("The gateway was silent for {} seconds.", patience.as_secs()),
-                    Ok(None) => break "The gateway closed the connection.".to_owned(),
-                    Ok(Some(Err(e))) => break format!("The connection broke: {e}."),
-                    Ok(Some(Ok(Message::Close(close)))) => {
-                        let why = close.map_or(String::new(), |c| format!(": {} {}", c.code, c.reason));
-                        break format!("The gateway closed the connection{why}.");
+            let message = tokio::select! {
+                message = stream.next() => message,
+                () = sleep_until(silence.next()) => {
+                    match silence.passed() {
+                        Some(Sign::Ping) => {
+                            // With a full queue there is something else to answer.
+                            let _ = self.out.try_send(Message::Ping(Bytes::new()));
+                        }
+                        Some(Sign::Unheard) => _ = self.unheard.send_replace(true),
+                        Some(Sign::GivenUp(after)) => {
+                            break format!("The gateway was silent for {} seconds.", after.as_secs());
+                        }
+                        None => {}
                     }
-                    Ok(Some(Ok(Message::Text(text)))) => self.take(&text, &mut on_event),
-                    Ok(Some(Ok(_))) => {}
-                },
+                    continue;
+                }
                 () = stop.cancelled() => break "Threadline is stopping.".to_owned(),
+            };
+            silence.heard(matches!(message, Some(Ok(Message::Text(_)))));
+            self.unheard
+                .send_if_modified(|unheard| std::mem::take(unheard));
+            match message {
+                None => break "The gateway closed the connection.".to_owned(),
+                Some(Err(e)) => break format!("The connection broke: {e}."),
+                Some(Ok(Message::Close(close))) => {
+                    let why = close.map_or(String::new(), |c| format!(": {} {}", c.code, c.reason));
+                    break format!("The gateway closed the connection{why}.");
+                }
+                Some(Ok(Message::Text(text))) => self.take(&text, &mut on_event),
+                Some(Ok(_)) => {}
             }
         };
         {
@@ -386,6 +419,73 @@ impl Conn {
             }
             _ => {}
         }
+    }
+}
+
+/// How long nothing was heard.
+struct Silence {
+    /// How long there may be no word; a sign of life is none.
+    patience: Duration,
+    word: Instant,
+    sign: Instant,
+    /// What was done about it since.
+    done: usize,
+}
+
+/// What a silence comes to.
+#[derive(Debug, PartialEq)]
+enum Sign {
+    /// A sign of life is asked for.
+    Ping,
+    /// It does not answer at present.
+    Unheard,
+    /// The connection is given up after so long.
+    GivenUp(Duration),
+}
+
+impl Silence {
+    const STEPS: [Duration; 3] = [PING_AFTER, UNHEARD_AFTER, GIVEN_UP_AFTER];
+
+    fn new(patience: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            patience,
+            word: now,
+            sign: now,
+            done: 0,
+        }
+    }
+
+    /// Something came.
+    fn heard(&mut self, is_word: bool) {
+        self.sign = Instant::now();
+        self.done = 0;
+        if is_word {
+            self.word = self.sign;
+        }
+    }
+
+    /// When something is to be done about it.
+    fn next(&self) -> Instant {
+        let step = Self::STEPS.get(self.done).unwrap_or(&GIVEN_UP_AFTER);
+        (self.sign + *step).min(self.word + self.patience)
+    }
+
+    /// What is to be done now.
+    fn passed(&mut self) -> Option<Sign> {
+        if self.word.elapsed() >= self.patience {
+            return Some(Sign::GivenUp(self.patience));
+        }
+        let step = Self::STEPS.get(self.done)?;
+        if self.sign.elapsed() < *step {
+            return None;
+        }
+        self.done += 1;
+        Some(match self.done {
+            1 => Sign::Ping,
+            2 => Sign::Unheard,
+            _ => Sign::GivenUp(GIVEN_UP_AFTER),
+        })
     }
 }
 

@@ -12,9 +12,9 @@ use threadline_contract::{
     RuntimeId, SessionKey, Sha256 as Digest, Usage,
 };
 use threadline_runtimes::{
-    Ask, Availability, Body, End, EndStatus, Follow, Frame, Identity, LaneSize, Manifest, Pending,
-    Places, ReadAt, Readiness, Registry, Room, RoomRules, RunRef, Runtime, Signal, TurnPlan,
-    Update,
+    Ask, Availability, Body, End, EndStatus, Follow, Frame, Identity, LaneSize, Logged, Manifest,
+    Pending, Places, ReadAt, Readiness, Registry, Room, RoomRules, RunRef, Runtime, Signal,
+    TurnPlan, Update,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -209,7 +209,8 @@ impl Runtime for Remote {
     fn start<'a>(&'a self, _: &'a TurnPlan, _: &'a Places) -> Pending<'a, Result<(), Fault>> {
         Box::pin(async { self.0.reached() })
     }
-    fn follow<'a>(&'a self, _: &'a RunRef, after: i64) -> Pending<'a, Result<Follow, Fault>> {
+    fn follow<'a>(&'a self, _: &'a RunRef, logged: Logged) -> Pending<'a, Result<Follow, Fault>> {
+        let after = logged.frame;
         Box::pin(async move {
             self.0.reached()?;
             let panics = &self.0.panics;
