@@ -11,7 +11,7 @@ use threadline_contract::{
     AccountId, AppThreadKey, Code, Fault, Millis, PermissionPolicy, RunId, RuntimeId,
 };
 use threadline_runtimes::{Registry, RunRef, Runtime};
-use threadline_store::{Lease, Run, Store, Takeover};
+use threadline_store::{Dialect, Lease, Run, Store, Takeover};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{Instrument as _, error, error_span, info, warn};
@@ -22,6 +22,7 @@ use crate::{
     claim::{Claim, GONE_AFTER, Look, claim},
     counters::Counters,
     downloads::Downloads,
+    incarnation,
     keys::Keys,
     room::Making,
     run::{Budgets, Driver, patience::Patience, stall::Stalls},
@@ -105,6 +106,10 @@ pub struct Engine(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) config: EngineConfig,
+    /// This start, where others may come with its name.
+    pub(crate) incarnation: Option<String>,
+    /// Another server has the name by now.
+    pub(crate) replaced: CancellationToken,
     pub(crate) store: Store,
     pub(crate) keys: Keys,
     runtimes: BTreeMap<RuntimeId, Lane>,
@@ -139,6 +144,11 @@ impl Engine {
         runtimes: Vec<Arc<dyn Runtime>>,
     ) -> Result<Self, Fault> {
         let keys = Keys::read(&store).await?;
+        let incarnation = match store.dialect() {
+            // Nobody shares a file: the data folder's lock is enough.
+            Dialect::Sqlite => None,
+            Dialect::Postgres => Some(incarnation::claim(&config, &store).await?),
+        };
         let lanes = runtimes.into_iter().map(|runtime| {
             let lane = Lane {
                 runtime,
@@ -151,6 +161,8 @@ impl Engine {
         let downloads = Downloads::open(&config.data.join("downloads"), config.cache_bytes);
         let engine = Self(Arc::new(Inner {
             config,
+            incarnation,
+            replaced: CancellationToken::new(),
             downloads,
             store,
             keys,
@@ -164,7 +176,6 @@ impl Engine {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }));
-        engine.note_node().await?;
         engine.take_up_sessions().await?;
         engine.take_up_open_runs().await?;
         engine.take_up_deletions().await?;
@@ -194,6 +205,7 @@ impl Engine {
         self.0.stop.cancel();
         self.0.tasks.close();
         self.0.tasks.wait().await;
+        self.leave().await;
     }
 
     /// How many runs this node is driving.

@@ -11,6 +11,7 @@ mod counters;
 mod downloads;
 mod engine;
 mod feed;
+mod incarnation;
 mod keys;
 mod links;
 mod nodes;

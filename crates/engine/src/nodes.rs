@@ -21,7 +21,7 @@ use crate::{Caller, Engine};
 /// Sessions that are looked at together.
 const PAGE: u32 = 200;
 /// A server that was not seen for so long is away.
-const AWAY: Duration = Duration::from_secs(60);
+pub(crate) const AWAY: Duration = Duration::from_secs(60);
 /// What a server is called that nobody noted.
 const NOT_NOTED: &str = "that was not noted";
 
@@ -217,13 +217,6 @@ impl Engine {
             name: name.to_owned(),
             url: known.and_then(|node| node.url),
         })
-    }
-
-    /// Notes that this server is there, and where.
-    pub(crate) async fn note_node(&self) -> Result<(), Fault> {
-        let url = self.0.config.advertise.as_deref();
-        let noted = self.0.store.note_node(self.node_name(), url, Millis::now());
-        Ok(noted.await?)
     }
 
     /// Notes this server with the sessions that lie in its data folder and were made before that was noted.

@@ -221,6 +221,8 @@ impl Engine {
             if folder.is_some() && folder != session.working_directory {
                 return Err(other_folder(&session));
             }
+            self.check_continuation(&session, &*lane.runtime, None)
+                .await?;
             return Ok(session);
         }
         if let Some(session) = &existing

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod continuity;
 mod deletions;
 mod download;
 mod gate;

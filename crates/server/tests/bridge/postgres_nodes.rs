@@ -1,5 +1,6 @@
 //! Two servers on one PostgreSQL, each with a data folder of its own.
 
+mod copies;
 mod files;
 mod keys;
 
@@ -8,7 +9,7 @@ use std::{path::Path, time::Duration};
 use futures_util::StreamExt as _;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use threadline_contract::{AccountId, AppThreadKey, Millis};
+use threadline_contract::{AccountId, AppThreadKey};
 use threadline_e2e::postgres;
 use threadline_store::Session;
 
@@ -372,8 +373,10 @@ async fn sessions_that_no_server_was_noted_for_are_found_by_their_folder() {
     a.stop().await;
 
     // A server that lost its name still has its sessions, once nobody of the old name is there any more.
-    let old = Millis::now().plus(-120_000);
-    b.engine.store().note_node("a", None, old).await.unwrap();
+    postgres::run_on(
+        &database,
+        "update nodes set seen_at = seen_at - 120000 where node = 'a'",
+    );
     let renamed = Options {
         renamed: true,
         ..options("c", &database, true)
