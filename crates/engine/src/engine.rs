@@ -26,6 +26,7 @@ use crate::{
     keys::Keys,
     room::Making,
     run::{Budgets, Driver, patience::Patience, stall::Stalls},
+    silence::Silences,
 };
 
 /// What the engine is told by its operator.
@@ -119,6 +120,7 @@ pub(crate) struct Inner {
     pub(crate) downloads: Downloads,
     pub(crate) counters: Counters,
     pub(crate) stalls: Stalls,
+    pub(crate) silences: Silences,
     /// Threads that this node is about to remove.
     pub(crate) removing: Mutex<HashSet<(AccountId, AppThreadKey)>>,
     stop: CancellationToken,
@@ -172,6 +174,7 @@ impl Engine {
             making_room: Making::default(),
             counters: Counters::default(),
             stalls: Stalls::default(),
+            silences: Silences::default(),
             removing: Mutex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
