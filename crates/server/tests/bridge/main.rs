@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod accounts;
 mod continuity;
 mod deletions;
 mod download;
