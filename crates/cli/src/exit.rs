@@ -190,6 +190,7 @@ impl Exit {
 
             C::ThreadCorrupt
             | C::DataFolderInUse
+            | C::NodeNameInUse
             | C::PortInUse
             | C::DatabaseDamaged
             | C::StateDamaged

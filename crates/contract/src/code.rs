@@ -147,6 +147,7 @@ codes! {
     // Before anything ran.
     ConfigInvalid "CONFIG_INVALID" Cli -32602 400 "Mend the settings that the list names. `threadline config show --origin` shows where each comes from.";
     DataFolderInUse "DATA_FOLDER_IN_USE" Cli -32002 409 "Another Threadline owns this data folder. Use it, stop it, or choose another with THREADLINE_DATA.";
+    NodeNameInUse "NODE_NAME_IN_USE" Cli -32002 409 "Another server with this data folder's name is on the database. Stop it, or, if this folder is a copy, delete its file `node` and start again.";
     PortInUse "PORT_IN_USE" Cli -32002 409 "Another program listens there. Choose another address with --listen.";
     ListenNotAllowed "LISTEN_NOT_ALLOWED" Cli -32602 400 "Beyond loopback needs --allow-remote and a token of yours in THREADLINE_TOKEN.";
     OwnerUnreachable "OWNER_UNREACHABLE" Cli -32002 503 "The background process does not answer. Its log says why.";

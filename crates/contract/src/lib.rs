@@ -15,6 +15,7 @@ pub mod ids;
 mod letters;
 pub mod method;
 pub mod operator;
+mod places;
 pub mod plugin;
 pub mod policy;
 pub mod question;
@@ -44,6 +45,7 @@ pub use ids::{
     gateway_agent,
 };
 pub use letters::misleads;
+pub use places::without_places;
 pub use policy::{BadPolicy, PermissionLevel, PermissionPolicy, Rule, ToolKind};
 pub use question::{Answer, Question, QuestionKind, QuestionOption, QuestionState};
 pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt, ReceiptText};

@@ -11,7 +11,7 @@ use threadline_contract::{
     AccountId, AppThreadKey, Code, Fault, Millis, PermissionPolicy, RunId, RuntimeId,
 };
 use threadline_runtimes::{Registry, RunRef, Runtime};
-use threadline_store::{Lease, Run, Store, Takeover};
+use threadline_store::{Dialect, Lease, Run, Store, Takeover};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{Instrument as _, error, error_span, info, warn};
@@ -22,9 +22,11 @@ use crate::{
     claim::{Claim, GONE_AFTER, Look, claim},
     counters::Counters,
     downloads::Downloads,
+    incarnation,
     keys::Keys,
     room::Making,
     run::{Budgets, Driver, patience::Patience, stall::Stalls},
+    silence::Silences,
 };
 
 /// What the engine is told by its operator.
@@ -105,6 +107,10 @@ pub struct Engine(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) config: EngineConfig,
+    /// This start, where others may come with its name.
+    pub(crate) incarnation: Option<String>,
+    /// Another server has the name by now.
+    pub(crate) replaced: CancellationToken,
     pub(crate) store: Store,
     pub(crate) keys: Keys,
     runtimes: BTreeMap<RuntimeId, Lane>,
@@ -114,6 +120,7 @@ pub(crate) struct Inner {
     pub(crate) downloads: Downloads,
     pub(crate) counters: Counters,
     pub(crate) stalls: Stalls,
+    pub(crate) silences: Silences,
     /// Threads that this node is about to remove.
     pub(crate) removing: Mutex<HashSet<(AccountId, AppThreadKey)>>,
     stop: CancellationToken,
@@ -139,6 +146,11 @@ impl Engine {
         runtimes: Vec<Arc<dyn Runtime>>,
     ) -> Result<Self, Fault> {
         let keys = Keys::read(&store).await?;
+        let incarnation = match store.dialect() {
+            // Nobody shares a file: the data folder's lock is enough.
+            Dialect::Sqlite => None,
+            Dialect::Postgres => Some(incarnation::claim(&config, &store).await?),
+        };
         let lanes = runtimes.into_iter().map(|runtime| {
             let lane = Lane {
                 runtime,
@@ -151,6 +163,8 @@ impl Engine {
         let downloads = Downloads::open(&config.data.join("downloads"), config.cache_bytes);
         let engine = Self(Arc::new(Inner {
             config,
+            incarnation,
+            replaced: CancellationToken::new(),
             downloads,
             store,
             keys,
@@ -160,11 +174,11 @@ impl Engine {
             making_room: Making::default(),
             counters: Counters::default(),
             stalls: Stalls::default(),
+            silences: Silences::default(),
             removing: Mutex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }));
-        engine.note_node().await?;
         engine.take_up_sessions().await?;
         engine.take_up_open_runs().await?;
         engine.take_up_deletions().await?;
@@ -194,6 +208,7 @@ impl Engine {
         self.0.stop.cancel();
         self.0.tasks.close();
         self.0.tasks.wait().await;
+        self.leave().await;
     }
 
     /// How many runs this node is driving.

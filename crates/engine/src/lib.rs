@@ -11,6 +11,7 @@ mod counters;
 mod downloads;
 mod engine;
 mod feed;
+mod incarnation;
 mod keys;
 mod links;
 mod nodes;
@@ -18,6 +19,7 @@ mod operator;
 mod passing;
 mod room;
 mod run;
+mod silence;
 mod threads;
 mod workdir;
 
@@ -25,8 +27,8 @@ pub use counters::Counted;
 pub use engine::{Engine, EngineConfig, Rules};
 pub use feed::{Feed, FeedItem};
 pub use links::{Download, Opened};
-pub use nodes::Node;
-pub use passing::FORWARDED_SCHEME;
+pub use nodes::{Elsewhere, Node};
+pub use passing::{FORWARDED_SCHEME, HELLO_PATH, Handed, Passed, SealedPass};
 pub use room::Keep;
 pub use run::Budgets;
 pub use threadline_runtimes::pieces::Pieces;
@@ -41,4 +43,11 @@ pub struct Caller {
     pub token: threadline_contract::TokenId,
     /// What to write beside an answer: the token's label.
     pub label: String,
+}
+
+impl Caller {
+    /// Whether this is the machine's own account, which may be told addresses and paths of the server.
+    pub fn is_operator(&self) -> bool {
+        self.account == threadline_contract::AccountId::local()
+    }
 }

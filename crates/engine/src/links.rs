@@ -1,7 +1,9 @@
 //! Signed download links: made from the record of an artifact, honoured until they expire.
 
 use threadline_artifacts::{ArtifactIdentity, RefError};
-use threadline_contract::{Artifact, ArtifactItem, Code, Fault, Millis, RunId, SessionKey, url};
+use threadline_contract::{
+    Artifact, ArtifactItem, Code, Fault, Millis, RunId, SessionKey, Sha256, url,
+};
 use threadline_runtimes::{Body, Identity};
 
 use crate::{Caller, Engine, Node};
@@ -17,7 +19,12 @@ pub enum Opened {
     /// A file that can be read here.
     Here(Download),
     /// Another server has it.
-    Elsewhere(Node),
+    Elsewhere {
+        /// That server.
+        node: Node,
+        /// The digest of the whole file.
+        sha256: Sha256,
+    },
 }
 
 impl Engine {
@@ -81,7 +88,10 @@ impl Engine {
             return Err(gone());
         }
         if let Some(node) = self.run_elsewhere(&run).await? {
-            return Ok(Opened::Elsewhere(node));
+            return Ok(Opened::Elsewhere {
+                node,
+                sha256: identity.sha256,
+            });
         }
         let lane = self.runtime(&run.runtime)?;
         let wanted = Identity {

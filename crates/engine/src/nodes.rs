@@ -21,7 +21,7 @@ use crate::{Caller, Engine};
 /// Sessions that are looked at together.
 const PAGE: u32 = 200;
 /// A server that was not seen for so long is away.
-const AWAY: Duration = Duration::from_secs(60);
+pub(crate) const AWAY: Duration = Duration::from_secs(60);
 /// What a server is called that nobody noted.
 const NOT_NOTED: &str = "that was not noted";
 
@@ -34,11 +34,24 @@ pub struct Node {
     pub url: Option<String>,
 }
 
+/// A request belongs to another server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// That server.
+    pub node: Node,
+    /// The database has the answer too, but for whether the files are still there.
+    pub on_record: bool,
+}
+
 impl Node {
-    /// What is said of something that this server has and that cannot be had from it now.
-    pub fn missed(&self, code: Code, what: &str) -> Fault {
+    /// What is said to a caller of something that this server has and that cannot be had from it now. Where it
+    /// is, is for the operator.
+    pub fn missed(&self, code: Code, what: &str, caller: &Caller) -> Fault {
         let Self { name, url } = self;
         let sentence = match url {
+            Some(_) if !caller.is_operator() => format!(
+                "{what} is on the server {name}, which cannot be reached from this one. Try again later, or tell the operator."
+            ),
             Some(url) => format!(
                 "{what} is on the server {name} at {url}, which cannot be reached from this one. Start it again, or check its `server.advertise`."
             ),
@@ -50,7 +63,7 @@ impl Node {
             ),
         };
         let fault = Fault::new(code, sentence).with("node", name.as_str());
-        match url {
+        match url.as_ref().filter(|_| caller.is_operator()) {
             Some(url) => fault.with("nodeUrl", url.as_str()),
             None => fault,
         }
@@ -79,10 +92,14 @@ impl Engine {
         &self,
         caller: &Caller,
         request: &Request,
-    ) -> Result<Option<Node>, Fault> {
+    ) -> Result<Option<Elsewhere>, Fault> {
         if self.is_sole() {
             return Ok(None);
         }
+        let needed = |node| Elsewhere {
+            node,
+            on_record: false,
+        };
         match request.method.as_str() {
             method::START | method::MESSAGE => {
                 let Some(address) = TurnAddress::of(&request.params) else {
@@ -99,7 +116,7 @@ impl Engine {
                     .session(&caller.account, &thread, &runtime)
                     .await
                 {
-                    Ok(session) => self.session_elsewhere(&session).await,
+                    Ok(session) => Ok(self.session_elsewhere(&session).await?.map(needed)),
                     Err(StoreError::NotFound) => Ok(None),
                     Err(other) => Err(other.into()),
                 }
@@ -109,7 +126,10 @@ impl Engine {
                     return Ok(None);
                 };
                 match self.find_run(caller, &params).await {
-                    Ok(run) => self.run_elsewhere(&run).await,
+                    Ok(run) => Ok(self.run_elsewhere(&run).await?.map(|node| Elsewhere {
+                        node,
+                        on_record: run.phase == Phase::Closed,
+                    })),
                     Err(_) => Ok(None),
                 }
             }
@@ -217,13 +237,6 @@ impl Engine {
             name: name.to_owned(),
             url: known.and_then(|node| node.url),
         })
-    }
-
-    /// Notes that this server is there, and where.
-    pub(crate) async fn note_node(&self) -> Result<(), Fault> {
-        let url = self.0.config.advertise.as_deref();
-        let noted = self.0.store.note_node(self.node_name(), url, Millis::now());
-        Ok(noted.await?)
     }
 
     /// Notes this server with the sessions that lie in its data folder and were made before that was noted.

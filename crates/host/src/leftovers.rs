@@ -12,26 +12,36 @@ use rustix::process::Signal;
 
 use crate::{
     ProcessId, State,
-    procs::{MARK, all, stat, system},
+    family::{FamilyList, Member, member_of},
+    place::Place,
+    procs::{MARK, Stat, all, stat, system},
 };
 
 /// The pause between two looks at what was killed.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A host that is gone, as far as it is needed to find what its agent left.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeadHost<'a> {
     /// Which life of its session's host it was: what its agent started carries this as a mark.
     pub(crate) boot: &'a str,
     /// The agent, which led its own session.
     pub(crate) agent: Option<&'a ProcessId>,
+    /// Who descended from it when it last looked.
+    pub(crate) family: BTreeSet<Member>,
 }
 
-impl<'a> From<&'a State> for DeadHost<'a> {
-    fn from(state: &'a State) -> Self {
+impl<'a> DeadHost<'a> {
+    /// A host as it described itself in its folder.
+    pub(crate) fn new(state: &'a State, place: &Place) -> Self {
+        let same_system = state.host.system == system();
         Self {
             boot: &state.boot,
             agent: Some(&state.agent),
+            family: match same_system {
+                true => FamilyList::read(place.folder()),
+                false => BTreeSet::new(),
+            },
         }
     }
 }
@@ -60,7 +70,8 @@ pub(crate) fn end_leftovers(hosts: &[DeadHost<'_>], patience: Duration) -> Vec<O
     }
 }
 
-/// What each host's agent left behind: whatever carries the host's mark, and the agent's session.
+/// What each host's agent left behind: whatever carries the host's mark, the agent's session, and who was noted
+/// as the host's family, with all that descends from them.
 pub(crate) fn left_behind(hosts: &[DeadHost<'_>]) -> Vec<Vec<ProcessId>> {
     let mut found = vec![Vec::new(); hosts.len()];
     if hosts.is_empty() {
@@ -82,7 +93,11 @@ pub(crate) fn left_behind(hosts: &[DeadHost<'_>]) -> Vec<Vec<ProcessId>> {
     let marks: HashMap<&[u8], usize> = numbered()
         .map(|(at, host)| (host.boot.as_bytes(), at))
         .collect();
-    for (pid, stat) in all() {
+    let families: HashMap<Member, usize> = numbered()
+        .flat_map(|(at, host)| host.family.iter().map(move |member| (*member, at)))
+        .collect();
+    let all: HashMap<u32, Stat> = all().into_iter().collect();
+    for (&pid, &stat) in &all {
         if pid == me || stat.is_zombie() {
             continue;
         }
@@ -90,7 +105,8 @@ pub(crate) fn left_behind(hosts: &[DeadHost<'_>]) -> Vec<Vec<ProcessId>> {
         let in_session = in_session.filter(|(started, _)| stat.started >= *started);
         let owner = in_session
             .map(|(_, at)| *at)
-            .or_else(|| marked(pid, &marks));
+            .or_else(|| marked(pid, &marks))
+            .or_else(|| member_of(pid, &all, &families));
         if let Some(found) = owner.and_then(|at| found.get_mut(at)) {
             found.push(ProcessId {
                 pid,

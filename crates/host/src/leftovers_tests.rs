@@ -15,6 +15,7 @@ fn until_marked(mark: &str) {
     let dead = [DeadHost {
         boot: mark,
         agent: None,
+        family: BTreeSet::new(),
     }];
     while left_behind(&dead).iter().all(Vec::is_empty) && begun.elapsed() < Duration::from_secs(10)
     {
@@ -34,8 +35,11 @@ fn what_carries_the_mark_of_a_dead_host_is_found_and_nothing_else() {
     let mut other = marked_sleep("another");
     until_marked(&first);
     until_marked(&second);
-    let agent = None;
-    let hosts = [&first, &second, &third].map(|boot| DeadHost { boot, agent });
+    let hosts = [&first, &second, &third].map(|boot| DeadHost {
+        boot,
+        agent: None,
+        family: BTreeSet::new(),
+    });
     let ended = end_leftovers(&hosts, Duration::from_secs(10));
     assert_eq!(ended, [Some(2), Some(1), Some(0)]);
     for child in &mut ours {

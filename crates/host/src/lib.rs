@@ -29,6 +29,7 @@ mod client;
 mod entry;
 mod error;
 mod exec;
+mod family;
 mod frame;
 mod host;
 mod ledger;

@@ -7,6 +7,7 @@
 //! | `frames/` | the journal |
 //! | `socket` | where it listens; gone once the host and all that its agent started have ended |
 //! | `stderr.log`, `stderr.old.log` | what the agent wrote to standard error, the last of it |
+//! | `family` | who descends from the host, noted while it lives |
 //! | `host.log` | what the host itself could tell nobody else |
 //!
 //! Beside the sessions' folders lies `folders/`, with a lock for each work folder. The agent and what it

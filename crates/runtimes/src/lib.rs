@@ -20,6 +20,6 @@ mod runtime;
 pub use local::LocalWorkspace;
 pub use runtime::{
     AgentHost, Ask, Attachment, Availability, Body, End, EndStatus, Follow, Frame, HostCleanup,
-    Identity, LaneSize, Logged, Manifest, Pending, Places, ReadAt, Readiness, Registry, Room,
-    RoomRules, RunRef, Runtime, Signal, Stands, TurnPlan, Update,
+    Identity, LAST_WORDS, LaneSize, Logged, Manifest, Pending, Places, ReadAt, Readiness, Registry,
+    Room, RoomRules, RunRef, Runtime, Signal, Stands, TurnPlan, Update,
 };

@@ -423,6 +423,9 @@ pub struct Ask {
     pub tool: Option<ToolKind>,
 }
 
+/// Stands in a message before what an agent wrote to its standard error, which is for the operator.
+pub const LAST_WORDS: &str = "Its last words:";
+
 /// How a run ended, in its registry's words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {

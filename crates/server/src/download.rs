@@ -48,15 +48,16 @@ pub(crate) async fn handle(
         Err(fault) if fault.code == Code::ProviderUnavailable => {
             return Ok(come_back(fault));
         }
-        Ok(Opened::Elsewhere(node)) => {
+        Ok(Opened::Elsewhere { node, sha256 }) => {
             if way == Way::Direct
                 && let Ok(answer) = bridge
-                    .get_from(&node, &caller, method, &uri, &headers)
+                    .get_from(&node, &caller, method, &uri, &headers, sha256)
                     .await
             {
                 return Ok(answer);
             }
-            return Ok(come_back(node.missed(Code::NodeUnavailable, "The file")));
+            let fault = node.missed(Code::NodeUnavailable, "The file", &caller);
+            return Ok(come_back(fault));
         }
         Ok(Opened::Here(download)) => download,
         Err(fault) => return Err(fault.into()),

@@ -1,27 +1,56 @@
-//! Handing a request to the server that has what it is about, where several share a database.
+//! Handing a request to the server that has what it is about, where several share a database. That one proves
+//! itself before it is sent anything, and again with its answer.
 
 use std::{sync::LazyLock, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderName, Uri, header},
+    http::{HeaderMap, HeaderName, StatusCode, Uri, header},
     response::Response,
 };
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _, stream};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
-use threadline_contract::{AppThreadKey, Code, Fault, method, rpc::Request};
-use threadline_engine::{Caller, FORWARDED_SCHEME, Node};
+use sha2::{Digest as _, Sha256 as Hasher};
+use threadline_contract::{AppThreadKey, Code, Fault, Sha256, method, rpc::Request};
+use threadline_engine::{
+    Caller, Elsewhere, FORWARDED_SCHEME, HELLO_PATH, Handed, Node, SealedPass,
+};
 use tracing::{debug, warn};
 
 use crate::{Bridge, gate::ANSWERED_BY, sse::SSE};
 
-/// How long another server may take to accept a connection.
-const CONNECT_TIME: Duration = Duration::from_secs(3);
-/// How long it may take to begin its answer: longer than a runtime may take to say how a run stands.
-const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// How long another server is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// Until it said that it is there.
+    hello: Duration,
+    /// Until it begins its answer.
+    answer: Duration,
+}
+
+impl Patience {
+    /// Only its answer will do. A runtime may take long to say how a run stands.
+    pub(crate) const FULL: Self = Self {
+        hello: Duration::from_secs(3),
+        answer: Duration::from_secs(30),
+    };
+    /// Its answer would be better than the record, but not by much.
+    const RECORDED: Self = Self {
+        hello: Duration::from_millis(300),
+        answer: Duration::from_secs(1),
+    };
+
+    pub(crate) const fn for_answer(elsewhere: &Elsewhere) -> Self {
+        match elsewhere.on_record {
+            true => Self::RECORDED,
+            false => Self::FULL,
+        }
+    }
+}
+
 /// The public entry there.
 const ENTRY: &str = "/acp/rpc";
 
@@ -46,7 +75,6 @@ const NOT_PASSED_BACK: [HeaderName; 3] = [
 static CLIENT: LazyLock<Option<reqwest::Client>> = LazyLock::new(|| {
     let client = reqwest::Client::builder()
         .no_proxy()
-        .connect_timeout(CONNECT_TIME)
         .redirect(reqwest::redirect::Policy::none());
     let built = client.build();
     built
@@ -69,9 +97,9 @@ pub(crate) fn named(request: &Request) -> String {
 }
 
 /// What is said to a caller whose turn belongs to a server that does not answer.
-pub(crate) fn refused(node: &Node, what: &str, missed: &Missed) -> Fault {
+pub(crate) fn refused(node: &Node, what: &str, missed: &Missed, caller: &Caller) -> Fault {
     match missed {
-        Missed::NotReached => node.missed(Code::ContinuationUnavailable, what),
+        Missed::NotReached => node.missed(Code::ContinuationUnavailable, what, caller),
         Missed::NoAnswer => Fault::new(
             Code::NodeUnavailable,
             format!(
@@ -83,6 +111,11 @@ pub(crate) fn refused(node: &Node, what: &str, missed: &Missed) -> Fault {
     }
 }
 
+/// Says that this server is there. What proves it is in the head.
+pub(crate) async fn here() -> StatusCode {
+    StatusCode::NO_CONTENT
+}
+
 impl Bridge {
     /// Hands a body for the public entry to another server, and gives its answer as it comes.
     pub(crate) async fn post_to(
@@ -91,12 +124,15 @@ impl Bridge {
         caller: &Caller,
         headers: &HeaderMap,
         body: Bytes,
+        patience: Patience,
     ) -> Result<reqwest::Response, Missed> {
-        self.send(node, caller, Method::POST, ENTRY, headers, Some(body))
+        let handed = Handed::new("POST", ENTRY, &body);
+        self.send(node, caller, handed, headers, body, patience)
             .await
     }
 
-    /// Asks another server for what is at an address of this one.
+    /// Asks another server for a file that is at an address of this one. What arrives is the file with this
+    /// digest, or breaks off.
     pub(crate) async fn get_from(
         &self,
         node: &Node,
@@ -104,58 +140,115 @@ impl Bridge {
         method: Method,
         uri: &Uri,
         headers: &HeaderMap,
+        sha256: Sha256,
     ) -> Result<Response, Missed> {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let answer = self.send(node, caller, method, path, headers, None).await?;
-        Ok(self.passed_back(answer))
+        let handed = Handed::new(method.as_str(), path, &[]);
+        let (empty, patience) = (Bytes::new(), Patience::FULL);
+        let sent = self.send(node, caller, handed, headers, empty, patience);
+        let answer = sent.await?;
+        // A part has no digest of its own, and what has no body has none.
+        let whole = answer.status() == StatusCode::OK && method == Method::GET;
+        let response = self.passed_back(answer);
+        Ok(match whole {
+            false => response,
+            true => response
+                .map(|body| Body::from_stream(with_digest(body.into_data_stream(), sha256.0))),
+        })
     }
 
+    /// Sends a request to another server, after that one has shown that it is there.
     async fn send(
         &self,
         node: &Node,
         caller: &Caller,
-        method: Method,
-        path: &str,
+        handed: Handed<'_>,
         headers: &HeaderMap,
-        body: Option<Bytes>,
+        body: Bytes,
+        patience: Patience,
+    ) -> Result<reqwest::Response, Missed> {
+        if self.engine.is_silent(node, patience.hello) {
+            return Err(Missed::NotReached);
+        }
+        let (hello, no_headers) = (Handed::new("GET", HELLO_PATH, &[]), HeaderMap::new());
+        let hello = self.exchange(node, None, hello, &no_headers, Bytes::new());
+        match tokio::time::timeout(patience.hello, hello).await {
+            Ok(Ok(_)) => self.engine.note_answer(node),
+            Ok(Err(_)) => return Err(Missed::NotReached),
+            Err(_) => {
+                warn!("The server {} does not answer", node.name);
+                self.engine.note_silence(node, patience.hello);
+                return Err(Missed::NotReached);
+            }
+        }
+        let sent = self.exchange(node, Some(caller), handed, headers, body);
+        let answer = tokio::time::timeout(patience.answer, sent).await;
+        answer.unwrap_or(Err(Missed::NoAnswer))
+    }
+
+    /// One request and the head of its answer, which is proven to be the other server's.
+    async fn exchange(
+        &self,
+        node: &Node,
+        caller: Option<&Caller>,
+        handed: Handed<'_>,
+        headers: &HeaderMap,
+        body: Bytes,
     ) -> Result<reqwest::Response, Missed> {
         let (Some(url), Some(client)) = (&node.url, &*CLIENT) else {
             return Err(Missed::NotReached);
         };
-        let pass = self.engine.pass_to(node, caller).map_err(|fault| {
+        let unsealed = |fault: Fault| {
             warn!(code = %fault.code, "No pass could be made for the server {}: {}", node.name, fault.message);
             Missed::NotReached
-        })?;
-        let address = format!("{}{path}", url.trim_end_matches('/'));
-        let mut request = client
-            .request(method, address)
-            .header(header::AUTHORIZATION, format!("{FORWARDED_SCHEME} {pass}"));
+        };
+        let pass = self
+            .engine
+            .pass_to(node, caller, handed)
+            .map_err(unsealed)?;
+        let method = Method::from_bytes(handed.method.as_bytes());
+        let method = method.map_err(|_| Missed::NotReached)?;
+        let address = format!("{}{}", url.trim_end_matches('/'), handed.path);
+        let mut request = client.request(method, address).header(
+            header::AUTHORIZATION,
+            format!("{FORWARDED_SCHEME} {}", pass.text),
+        );
         for name in &PASSED_ON {
             for value in headers.get_all(name) {
                 request = request.header(name, value);
             }
         }
-        if let Some(body) = body {
+        if !body.is_empty() {
             request = request.body(body);
         }
-        let answer = match tokio::time::timeout(ANSWER_TIME, request.send()).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(e)) => {
-                debug!(error = %e, "The server {} at {url} did not answer", node.name);
-                return Err(match e.is_connect() {
-                    true => Missed::NotReached,
-                    false => Missed::NoAnswer,
-                });
+        let answer = request.send().await.map_err(|e| {
+            debug!(error = %e, "The server {} at {url} did not answer", node.name);
+            match e.is_connect() {
+                true => Missed::NotReached,
+                false => Missed::NoAnswer,
             }
-            Err(_) => return Err(Missed::NoAnswer),
-        };
-        // Whoever has its address now took nothing that it could use.
-        let by = answer.headers().get(ANSWERED_BY);
-        if by.is_none_or(|by| by.as_bytes() != node.name.as_bytes()) {
-            warn!(status = %answer.status(), "What answers at {url} is not the server {}", node.name);
-            return Err(Missed::NotReached);
+        })?;
+        match self.is_from(node, &pass, &answer).await {
+            true => Ok(answer),
+            // Whoever has its address now took nothing that it could use.
+            false => {
+                warn!(status = %answer.status(), "What answers at {url} is not the server {}", node.name);
+                Err(Missed::NotReached)
+            }
         }
-        Ok(answer)
+    }
+
+    async fn is_from(&self, node: &Node, pass: &SealedPass, answer: &reqwest::Response) -> bool {
+        let seal = answer.headers().get(ANSWERED_BY);
+        let Some(seal) = seal.and_then(|seal| seal.to_str().ok()) else {
+            return false;
+        };
+        let status = answer.status().as_u16();
+        let proven = self.engine.is_answered_by(node, pass, status, seal).await;
+        proven.unwrap_or_else(|fault| {
+            warn!(code = %fault.code, "It cannot be told who answered for the server {}: {}", node.name, fault.message);
+            false
+        })
     }
 
     /// Another server's answer as ours, for as long as both run.
@@ -192,7 +285,7 @@ impl Bridge {
             let (bridge, caller, body) = (self.clone(), caller.clone(), body.clone());
             tokio::spawn(async move {
                 let headers = HeaderMap::new();
-                let told = bridge.post_to(&node, &caller, &headers, body);
+                let told = bridge.post_to(&node, &caller, &headers, body, Patience::FULL);
                 if told.await.is_err() {
                     debug!("The server {} was not told and does it later", node.name);
                 }
@@ -208,6 +301,37 @@ struct Named {
     session_id: AppThreadKey,
 }
 
+/// A file as it comes, with an error in place of its last piece if it is another one. That piece is held back:
+/// a client that has as many bytes as were promised looks no further.
+fn with_digest<E: Into<axum::BoxError>>(
+    bytes: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    sha256: [u8; 32],
+) -> impl Stream<Item = Result<Bytes, axum::BoxError>> + Send + 'static {
+    let start = (Box::pin(bytes), Some(Hasher::new()), None);
+    stream::unfold(start, move |(mut bytes, hasher, mut held)| async move {
+        let mut hasher = hasher?;
+        loop {
+            match bytes.next().await {
+                Some(Ok(piece)) => {
+                    hasher.update(&piece);
+                    if let Some(before) = held.replace(piece) {
+                        return Some((Ok(before), (bytes, Some(hasher), held)));
+                    }
+                }
+                Some(Err(e)) => return Some((Err(e.into()), (bytes, None, None))),
+                None if hasher.finalize()[..] == sha256 => {
+                    return Some((Ok(held?), (bytes, None, None)));
+                }
+                None => {
+                    warn!("Another server handed over other bytes than the run delivered");
+                    let broken = "the file is not the one that was asked for".into();
+                    return Some((Err(broken), (bytes, None, None)));
+                }
+            }
+        }
+    })
+}
+
 /// The headers of a request whose answer is to be an event stream.
 pub(crate) fn as_stream() -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -220,3 +344,7 @@ pub(crate) fn is_stream(answer: &reqwest::Response) -> bool {
     let kind = answer.headers().get(header::CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(SSE.as_bytes()))
 }
+
+#[cfg(test)]
+#[path = "forward_tests.rs"]
+mod tests;

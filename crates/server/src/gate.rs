@@ -20,7 +20,7 @@ use axum::{
 };
 use sha2::{Digest as _, Sha256};
 use threadline_contract::{Code, Fault};
-use threadline_engine::{Caller, Engine, FORWARDED_SCHEME};
+use threadline_engine::{Caller, Engine, FORWARDED_SCHEME, Passed};
 
 use crate::{Refusal, rate::Rate};
 
@@ -29,7 +29,7 @@ const REMEMBERED: Duration = Duration::from_secs(5);
 /// Tokens remembered at most.
 const REMEMBERED_MOST: usize = 1024;
 
-/// The header in which a server says to another one that it is the one that was asked.
+/// The header in which a server proves to another one that it is the one that was asked.
 pub(crate) const ANSWERED_BY: &str = "threadline-node";
 
 /// A token as the records hold it.
@@ -114,18 +114,19 @@ impl Gate {
             caller: None,
             token: None,
             way: Way::Direct,
-            answered_by: None,
+            passed: None,
             cross,
         };
         if *method == Method::OPTIONS && pass.cross.is_some() {
             return Err(pass.marked(StatusCode::NO_CONTENT.into_response()));
         }
         if let Some(sealed) = forwarded(headers) {
-            let passed = self.0.engine.passed(sealed).await;
-            let caller = passed.map_err(|fault| Refusal(fault).into_response())?;
-            pass.caller = Some(caller);
-            pass.way = Way::Forwarded;
-            pass.answered_by = HeaderValue::from_str(self.0.engine.node_name()).ok();
+            let path = uri.path_and_query().map_or("/", |path| path.as_str());
+            let passed = self.0.engine.passed(sealed, method.as_str(), path).await;
+            let passed = passed.map_err(|fault| Refusal(fault).into_response())?;
+            pass.caller = passed.caller.clone();
+            pass.way = Way::Forwarded { body: passed.body };
+            pass.passed = Some((self.0.engine.clone(), passed));
             return Ok(pass);
         }
         match self.caller(headers, method, &origin).await {
@@ -387,8 +388,8 @@ pub(crate) struct Pass {
     pub(crate) token: Option<TokenHash>,
     /// Straight from its caller, or by way of another server.
     pub(crate) way: Way,
-    /// This server's name, for another one that asks.
-    answered_by: Option<HeaderValue>,
+    /// The pass of another server, to which the answer is proven.
+    passed: Option<(Engine, Passed)>,
     /// The other origin that may read the answer.
     cross: Option<HeaderValue>,
 }
@@ -399,14 +400,22 @@ pub(crate) enum Way {
     /// From its caller.
     Direct,
     /// From another server on the same database: it is answered here and goes no further.
-    Forwarded,
+    Forwarded {
+        /// The digest that its body must have.
+        body: [u8; 32],
+    },
 }
 
 impl Pass {
     /// The answer, with what a browser needs to show it to the page of another origin.
     pub(crate) fn marked(self, mut response: Response) -> Response {
-        if let Some(name) = self.answered_by {
-            response.headers_mut().insert(ANSWERED_BY, name);
+        if let Some((engine, passed)) = &self.passed {
+            let seal = engine.seal_answer(passed, response.status().as_u16());
+            let seal = seal.ok().and_then(|s| HeaderValue::from_str(&s).ok());
+            // Without one the answer is not believed, which is all that can be done about it.
+            if let Some(seal) = seal {
+                response.headers_mut().insert(ANSWERED_BY, seal);
+            }
         }
         if let Some(origin) = self.cross {
             let headers = response.headers_mut();

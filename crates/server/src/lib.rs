@@ -66,6 +66,7 @@ pub fn router(bridge: Bridge) -> Router {
             "/artifacts/openclaw/download",
             get(download::handle).fallback(download::other_method),
         )
+        .route(threadline_engine::HELLO_PATH, get(forward::here))
         .route("/health", get(health))
         .route("/api/ping", get(ping))
         .route("/gateway/openclaw", any(answer::disabled))

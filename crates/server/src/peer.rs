@@ -21,7 +21,7 @@ use crate::{
     Bridge, Gate,
     answer::success_text,
     dispatch::dispatch,
-    forward::{self, Missed},
+    forward::{self, Missed, Patience},
     gate::{TokenHash, too_often},
     notice,
     sse::LOOK_AT_PROGRESS,
@@ -157,8 +157,10 @@ impl Peer {
         let mut missed = None;
         if bridge.engine.shares_database() {
             match bridge.engine.elsewhere(caller, &request).await? {
-                Some(node) => {
-                    let relayed = self.relay(&node, caller, &request, message.clone());
+                Some(elsewhere) => {
+                    let patience = Patience::for_answer(&elsewhere);
+                    let node = &elsewhere.node;
+                    let relayed = self.relay(node, caller, &request, message.clone(), patience);
                     match relayed.await {
                         Ok(answer) => return answer,
                         Err(why) => missed = Some(why),
@@ -204,12 +206,15 @@ impl Peer {
             Begun::Elsewhere(node) => {
                 let missed = match missed {
                     Some(missed) => missed,
-                    None => match self.relay(&node, caller, &asked, message).await {
-                        Ok(answer) => return answer,
-                        Err(missed) => missed,
-                    },
+                    None => {
+                        let relayed = self.relay(&node, caller, &asked, message, Patience::FULL);
+                        match relayed.await {
+                            Ok(answer) => return answer,
+                            Err(missed) => missed,
+                        }
+                    }
                 };
-                return Err(forward::refused(&node, &what, &missed));
+                return Err(forward::refused(&node, &what, &missed, caller));
             }
             Begun::Unavailable(resolved) => {
                 return Ok(Some(success_text(id.as_ref(), &resolved)));
@@ -253,6 +258,7 @@ impl Peer {
         caller: &Caller,
         request: &Request,
         message: Bytes,
+        patience: Patience,
     ) -> Result<Result<Option<String>, Fault>, Missed> {
         let Inner {
             bridge,
@@ -261,7 +267,8 @@ impl Peer {
             ..
         } = &*self.0;
         let headers = forward::as_stream();
-        let mut answer = bridge.post_to(node, caller, &headers, message).await?;
+        let sent = bridge.post_to(node, caller, &headers, message, patience);
+        let mut answer = sent.await?;
         if !forward::is_stream(&answer) {
             // It was refused before any method was reached.
             let said = answer.text().await.map_err(|_| Missed::NoAnswer)?;

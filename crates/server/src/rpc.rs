@@ -9,19 +9,20 @@ use axum::{
 use bytes::Bytes;
 use hyper::body::Incoming;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 use threadline_contract::{
-    Fault, method,
+    Code, Fault, method,
     rpc::{self, Request},
 };
 use threadline_engine::Caller;
 
 use crate::{
-    Bridge,
+    Bridge, Refusal,
     answer::{json, success, success_text},
     body,
     dispatch::{dispatch, value},
     events::last_event_id,
-    forward::{self, Missed},
+    forward::{self, Missed, Patience},
     gate::Way,
     sse,
     turn::{self, Begun},
@@ -37,6 +38,13 @@ pub(crate) async fn handle(
         Ok(read) => read,
         Err(refusal) => return refusal,
     };
+    if let Way::Forwarded { body: sealed } = way
+        && Sha256::digest(&body)[..] != sealed
+    {
+        // Not the request that the other server sealed.
+        let fault = Fault::new(Code::Unauthorized, Code::Unauthorized.advice());
+        return Refusal(fault).into_response();
+    }
     let id = request.id.clone();
     let streams = wants_stream(&headers);
     let asked = Asked {
@@ -99,12 +107,14 @@ impl Asked<'_> {
         &self,
         request: &Request,
     ) -> Result<Option<Result<Response, Missed>>, Fault> {
-        let Some(node) = self.bridge.engine.elsewhere(self.caller, request).await? else {
+        let Some(elsewhere) = self.bridge.engine.elsewhere(self.caller, request).await? else {
             return Ok(None);
         };
+        let (node, patience) = (&elsewhere.node, Patience::for_answer(&elsewhere));
+        let body = self.body.clone();
         let sent = self
             .bridge
-            .post_to(&node, self.caller, self.headers, self.body.clone());
+            .post_to(node, self.caller, self.headers, body, patience);
         let answer = sent.await.map(|answer| self.bridge.passed_back(answer));
         Ok(Some(answer))
     }
@@ -118,16 +128,17 @@ impl Asked<'_> {
             Begun::Elsewhere(node) => {
                 let missed = match missed {
                     Some(missed) => missed,
-                    None if self.way == Way::Forwarded => Missed::NotReached,
+                    None if self.way != Way::Direct => Missed::NotReached,
                     None => {
-                        let sent = bridge.post_to(&node, caller, self.headers, self.body);
+                        let (headers, body) = (self.headers, self.body);
+                        let sent = bridge.post_to(&node, caller, headers, body, Patience::FULL);
                         match sent.await {
                             Ok(answer) => return Ok(Answer::Whole(bridge.passed_back(answer))),
                             Err(missed) => missed,
                         }
                     }
                 };
-                Err(forward::refused(&node, &what, &missed))
+                Err(forward::refused(&node, &what, &missed, caller))
             }
             Begun::Accepted(turn) if self.streams => {
                 let feed = turn.feed(bridge, caller).await?;

@@ -46,7 +46,7 @@ pub use error::StoreError;
 pub use events::{Appended, NewEvent, StoredEvent, StreamId};
 pub use keys::SigningKey;
 pub use leases::{Lease, Takeover};
-pub use nodes::NodeRecord;
+pub use nodes::{NodeClaim, NodeRecord};
 pub use open::Store;
 pub use overview::{LastEvent, RunOverview};
 pub use questions::{Closed, QuestionEnd};

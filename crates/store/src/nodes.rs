@@ -15,16 +15,78 @@ pub struct NodeRecord {
     pub seen_at: Millis,
 }
 
+/// A start of a node that wants its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeClaim {
+    /// The name.
+    pub node: String,
+    /// Where the others reach it, when it says so.
+    pub url: Option<String>,
+    /// This start of it.
+    pub incarnation: String,
+    /// The start before it on the same data folder, where there was one.
+    pub before: Option<String>,
+    /// Any other that was not there since then has lost the name.
+    pub away_since: Millis,
+    /// Now.
+    pub at: Millis,
+}
+
 impl Store {
-    /// Notes that a node is there, and where it can be reached now.
-    pub async fn note_node(&self, node: &str, url: Option<&str>, at: Millis) -> Result<()> {
-        let (node, url) = (node.to_owned(), url.map(str::to_owned));
+    /// Gives a node's name to a start of it. `false`, and nothing is changed, when another start has it that
+    /// is not the one before and was there since `away_since`.
+    pub async fn claim_node(&self, claim: NodeClaim) -> Result<bool> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                on!(tx, |c| sqlx::query(sql::CLAIM_NODE)
+                    .bind(claim.node.as_str())
+                    .bind(claim.url.as_deref())
+                    .bind(claim.at.0)
+                    .bind(claim.incarnation.as_str())
+                    .bind(claim.before.as_deref())
+                    .bind(claim.away_since.0)
+                    .execute(c)
+                    .await
+                    .map(|done| done.rows_affected() > 0))
+            })
+        })
+        .await
+    }
+
+    /// Notes that a start of a node is there, and where it can be reached now. `false` when another start has
+    /// its name by now.
+    pub async fn note_node(
+        &self,
+        node: &str,
+        incarnation: &str,
+        url: Option<&str>,
+        at: Millis,
+    ) -> Result<bool> {
+        let (node, incarnation) = (node.to_owned(), incarnation.to_owned());
+        let url = url.map(str::to_owned);
         self.write(move |tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::NOTE_NODE)
                     .bind(node.as_str())
                     .bind(url.as_deref())
                     .bind(at.0)
+                    .bind(incarnation.as_str())
+                    .execute(c)
+                    .await
+                    .map(|done| done.rows_affected() > 0))
+            })
+        })
+        .await
+    }
+
+    /// A start of a node is over: whoever comes with its name next may have it at once.
+    pub async fn release_node(&self, node: &str, incarnation: &str) -> Result<()> {
+        let (node, incarnation) = (node.to_owned(), incarnation.to_owned());
+        self.write(move |tx| {
+            Box::pin(async move {
+                on!(tx, |c| sqlx::query(sql::RELEASE_NODE)
+                    .bind(node.as_str())
+                    .bind(incarnation.as_str())
                     .execute(c)
                     .await
                     .map(drop))

@@ -1,7 +1,9 @@
 //! Runs: admitted once per request, changed only under a lease, ended once.
 
 use serde_json::json;
-use threadline_contract::{AccountId, AppThreadKey, Millis, RequestId, RunId, RuntimeId, Sha256};
+use threadline_contract::{
+    AccountId, AppThreadKey, Millis, RequestId, RunId, RuntimeId, SessionKey, Sha256,
+};
 
 use crate::{
     LaneEntry, Lease, NewEvent, NewRun, Result, Run, RunChange, RunEnd, Store, StoreError,
@@ -109,6 +111,24 @@ impl Store {
         let row: Option<RunRow> = read!(self, |db| sqlx::query_as(sql::LATEST_RUN)
             .bind(account.as_str())
             .bind(thread.as_str())
+            .fetch_optional(db)
+            .await)?;
+        row.map(TryInto::try_into).transpose()
+    }
+
+    /// The newest run of a session that its runtime began, before this run where one is named.
+    pub async fn last_begun_run(
+        &self,
+        account: &AccountId,
+        thread: &AppThreadKey,
+        session: &SessionKey,
+        before: Option<&RunId>,
+    ) -> Result<Option<Run>> {
+        let row: Option<RunRow> = read!(self, |db| sqlx::query_as(sql::LAST_BEGUN_RUN)
+            .bind(account.as_str())
+            .bind(thread.as_str())
+            .bind(session.as_str())
+            .bind(before.map(RunId::as_str))
             .fetch_optional(db)
             .await)?;
         row.map(TryInto::try_into).transpose()

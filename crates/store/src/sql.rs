@@ -98,8 +98,11 @@ common {
     SET_SESSION_STATE = concat!("update sessions set state = $4, updated_at = $5 where account = $1 and thread = $2 and runtime = $3 returning ",
         session_columns!());
 
-    NOTE_NODE = "insert into nodes (node, url, seen_at) values ($1, $2, $3) \
-        on conflict (node) do update set url = excluded.url, seen_at = excluded.seen_at";
+    CLAIM_NODE = "insert into nodes (node, url, seen_at, incarnation) values ($1, $2, $3, $4) \
+        on conflict (node) do update set url = excluded.url, seen_at = excluded.seen_at, incarnation = excluded.incarnation \
+        where nodes.incarnation is null or nodes.incarnation in ($4, $5) or nodes.seen_at < $6";
+    NOTE_NODE = "update nodes set url = $2, seen_at = $3 where node = $1 and incarnation = $4";
+    RELEASE_NODE = "update nodes set incarnation = null where node = $1 and incarnation = $2";
     NODE = "select node, url, seen_at from nodes where node = $1";
     SESSIONS_WITHOUT_NODE = concat!("select num, ", session_columns!(),
         " from sessions where runtime = $1 and node is null and num > $2 order by num limit $3");
@@ -117,6 +120,8 @@ common {
     RUN = concat!("select ", run_columns!(), " from runs where id = $2 and account = $1");
     RUN_ANY = concat!("select ", run_columns!(), " from runs where id = $1");
     LATEST_RUN = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 order by num desc limit 1");
+    LAST_BEGUN_RUN = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 and session_key = $3 \
+        and started_at is not null and num < coalesce((select num from runs where id = $4), 9223372036854775807) order by num desc limit 1");
     RUNS_OF_THREAD = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 order by num desc limit $3");
     RUNS_OF_THREAD_BEFORE = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 \
         and num < (select num from runs where id = $3 and account = $1) order by num desc limit $4");

@@ -126,11 +126,13 @@ pub(crate) async fn run(
     let entry = (mode == Mode::Up).then(|| format!("{public}{}", web.new_entry_path()));
     ready(&Started { url, entry });
 
+    let mut ended = Ok(());
     let idle = config.idle.filter(|_| mode == Mode::Background);
     tokio::select! {
         name = signals.next() => info!("Stopping, because {name} came"),
         () = unneeded(idle, &activity, || parts.busy()) => info!("Stopping, because nobody needed it for a while"),
         () = state.keep(&places) => {}
+        fault = parts.engine.replaced() => ended = Err(fault),
         heard = parts.parent(parent, gate, &stop) => match heard {
             Ok(()) => info!("Stopping, because the input ended"),
             Err(fault) => error!("Stopping, because the input cannot be read: {fault}"),
@@ -154,7 +156,7 @@ pub(crate) async fn run(
     }
     drop(lock);
     info!("Stopped");
-    Ok(())
+    ended
 }
 
 /// Takes the folder's lock. A command that looks who owns it holds it for an instant.

@@ -123,6 +123,11 @@ impl Driver<'_> {
         if self.cancel_requested() {
             return self.never_began().await;
         }
+        if let Err(fault) = self.goes_on().await? {
+            return self
+                .never_ran(RunStatus::Failed, Some(fault.code), &fault.message)
+                .await;
+        }
         let (runtime, plan) = (self.runtime.clone(), self.plan.clone());
         let mut preparing = runtime.prepare(&plan);
         let stopping = self.engine.stopping().clone();
@@ -152,6 +157,22 @@ impl Driver<'_> {
                 self.never_ran(RunStatus::Failed, Some(fault.code), &fault.message)
                     .await
             }
+        }
+    }
+
+    /// Whether what the turn goes on with is there: it may have been lost while the turn waited.
+    async fn goes_on(&self) -> Result<Result<(), Fault>, Halt> {
+        if !self.plan.continues {
+            return Ok(Ok(()));
+        }
+        let (run, store) = (&self.run, self.engine.store());
+        let session = store.session_by_key(&run.account, &run.session_key).await?;
+        let checked = self
+            .engine
+            .check_continuation(&session, &*self.runtime, Some(&run.id));
+        match checked.await {
+            Err(fault) if fault.code != Code::ContinuationUnavailable => Err(Halt::Broken(fault)),
+            told => Ok(told),
         }
     }
 

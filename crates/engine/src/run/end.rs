@@ -1,8 +1,6 @@
 //! How a run ends: once, in its registry's words.
 
-use threadline_contract::{
-    Code, Millis, Question, QuestionState, RunStatus, UpdateKind, without_secrets,
-};
+use threadline_contract::{Code, Millis, Question, QuestionState, RunStatus, UpdateKind};
 use threadline_runtimes::{End, EndStatus};
 use threadline_store::{Ended, QuestionEnd, RunChange, RunEnd};
 use tracing::{info, warn};
@@ -10,7 +8,7 @@ use tracing::{info, warn};
 use super::{
     drive::{Driver, Halt},
     phase::{Event, Verdict, verdict},
-    update,
+    update, wording,
 };
 
 /// Events that are read at once.
@@ -52,7 +50,8 @@ impl Driver<'_> {
         event: Option<Event>,
     ) -> Result<(), Halt> {
         let phase = event.map(|e| self.next_phase(e)).transpose()?;
-        let message = verdict.message.as_deref().map(without_secrets);
+        let message = verdict.message.as_deref();
+        let message = message.map(|message| wording::for_account(&self.run.account, message));
         let text = match verdict.status {
             RunStatus::Failed | RunStatus::Cancelled => self.said().await?.or(end.text.clone()),
             _ => end.text.clone(),

@@ -112,7 +112,7 @@ impl Driver<'_> {
                     if let Update::Usage(so_far) = &frame.update {
                         usage = Some(*so_far);
                     }
-                    match update::of_frame(&frame, &self.run.thread, &self.run.id) {
+                    match update::of_frame(&frame, &self.run) {
                         Some(update) => events.push(update::logged(&update, Some(frame.no))?),
                         None => {
                             self.flush(&mut events, usage.take()).await?;

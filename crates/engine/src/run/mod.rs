@@ -17,6 +17,7 @@ pub(crate) mod stall;
 pub(crate) mod time;
 pub(crate) mod update;
 pub(crate) mod view;
+mod wording;
 
 pub(crate) use drive::Driver;
 pub use time::Budgets;

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use threadline_contract::{
     AppThreadKey, Fault, Millis, Question, QuestionState, QueuePlace, RunId, SessionUpdate,
-    UpdateKind, without_secrets,
+    UpdateKind,
 };
 use threadline_runtimes::{Ask, Frame, Update};
-use threadline_store::NewEvent;
+use threadline_store::{NewEvent, Run};
+
+use super::wording;
 
 /// Somebody asked the run to stop.
 pub(crate) const CANCEL_REQUESTED: &str = "task.cancel_requested";
@@ -47,8 +49,8 @@ pub(crate) fn add_text(said: &mut String, body: &str) -> Result<(), Fault> {
 }
 
 /// The update that a frame becomes. A question is more than an update and is handled by itself.
-pub(crate) fn of_frame(frame: &Frame, thread: &AppThreadKey, run: &RunId) -> Option<SessionUpdate> {
-    let make = |kind, event| SessionUpdate::new(thread, run, kind, event, Millis::now());
+pub(crate) fn of_frame(frame: &Frame, run: &Run) -> Option<SessionUpdate> {
+    let make = |kind, event| SessionUpdate::new(&run.thread, &run.id, kind, event, Millis::now());
     Some(match &frame.update {
         Update::Text(text) => SessionUpdate {
             text: Some(text.clone()),
@@ -63,7 +65,7 @@ pub(crate) fn of_frame(frame: &Frame, thread: &AppThreadKey, run: &RunId) -> Opt
             ..make(UpdateKind::Task, "task.step")
         },
         Update::Note(note) => SessionUpdate {
-            message: Some(without_secrets(note)),
+            message: Some(wording::for_account(&run.account, note)),
             ..make(UpdateKind::Task, "task.note")
         },
         Update::Usage(usage) => SessionUpdate {

@@ -6,7 +6,7 @@ use threadline_contract::{
 };
 use threadline_store::{Phase, Run};
 
-use super::{kept::Kept, phase, stall, time::Times};
+use super::{kept::Kept, phase, stall, time::Times, wording};
 
 /// What the record does not hold.
 #[derive(Default)]
@@ -95,7 +95,9 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
         artifact_directory: kept.artifact_directory,
         artifacts: around.artifacts,
         artifacts_pending: ended && run.phase != Phase::Closed,
-        artifacts_failed: kept.artifacts_failed.filter(|_| run.phase == Phase::Closed),
+        artifacts_failed: (kept.artifacts_failed.as_deref())
+            .filter(|_| run.phase == Phase::Closed)
+            .map(|why| wording::for_account(&run.account, why)),
         missing: run.missing.clone(),
         usage: run.usage,
         wall_ms: times.map(|t| t.wall),

@@ -1,5 +1,6 @@
 //! The threads' door: an app's conversations with runtimes.
 
+mod continuation;
 mod delete;
 mod questions;
 mod sessions;

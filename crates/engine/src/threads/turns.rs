@@ -25,6 +25,8 @@ use crate::{
 
 /// Case twins and other accounts' keys that a new session key steps around at most.
 const TWINS: u32 = 64;
+/// The numbers in the keys of accounts other than the machine's own begin here.
+const FIRST_ACCOUNT_TWIN: u32 = 1_000_000_000;
 
 /// What became of a turn.
 pub enum TurnAnswer {
@@ -221,6 +223,8 @@ impl Engine {
             if folder.is_some() && folder != session.working_directory {
                 return Err(other_folder(&session));
             }
+            self.check_continuation(&session, &*lane.runtime, None)
+                .await?;
             return Ok(session);
         }
         if let Some(session) = &existing
@@ -230,7 +234,8 @@ impl Engine {
             return Err(other_folder(session));
         }
         let known = existing.map(|s| s.session_key);
-        for twin in 1..=TWINS {
+        let first = first_twin(caller, &turn.thread);
+        for twin in first..first + TWINS {
             let session_key = known.clone().unwrap_or_else(|| {
                 let agent = turn.agent.as_deref();
                 lane.runtime.new_session_key(&turn.thread, agent, twin)
@@ -306,6 +311,17 @@ impl Engine {
             Place::Go => None,
         })
     }
+}
+
+/// The number that a thread's key is first tried with. Every key of another account has one, made from its own
+/// name: whether a key without one is taken must not tell it what the machine's own account has.
+fn first_twin(caller: &Caller, thread: &AppThreadKey) -> u32 {
+    if caller.is_operator() {
+        return 1;
+    }
+    let named = canonical::digest(&json!([caller.account, thread]));
+    let [a, b, c, d, ..] = named.0;
+    FIRST_ACCOUNT_TWIN + u32::from_be_bytes([a, b, c, d]) % FIRST_ACCOUNT_TWIN
 }
 
 fn accepted(run: &Run) -> TurnAnswer {

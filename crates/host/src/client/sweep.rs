@@ -67,13 +67,16 @@ impl Hosts {
         let root = self.root.clone();
         blocking(move || {
             let places = places(&root)?;
-            let dead: Vec<State> = places
+            let dead: Vec<(State, &Place)> = places
                 .iter()
-                .filter_map(|place| needs_sweep(place).ok().flatten())
+                .filter_map(|place| Some((needs_sweep(place).ok().flatten()?, place)))
                 .collect();
-            let hosts: Vec<DeadHost<'_>> = dead.iter().map(DeadHost::from).collect();
+            let hosts = dead
+                .iter()
+                .map(|(state, place)| DeadHost::new(state, place));
+            let hosts: Vec<DeadHost<'_>> = hosts.collect();
             let left = left_behind(&hosts).into_iter().map(|left| left.len());
-            let sessions = dead.iter().map(|state| state.session.clone());
+            let sessions = dead.iter().map(|(state, _)| state.session.clone());
             Ok(sessions.zip(left).filter(|(_, left)| *left > 0).collect())
         })
         .await
@@ -159,7 +162,9 @@ fn hold(place: &Place) -> Result<Option<Held>, HostError> {
 }
 
 fn end_all(dead: Vec<Held>) -> Vec<Swept> {
-    let hosts: Vec<DeadHost<'_>> = dead.iter().map(|held| (&held.state).into()).collect();
+    let hosts = dead.iter();
+    let hosts = hosts.map(|held| DeadHost::new(&held.state, &held.place));
+    let hosts: Vec<DeadHost<'_>> = hosts.collect();
     let killed = end_leftovers(&hosts, TO_DIE);
     let done = dead.iter().zip(killed);
     done.map(|(held, killed)| {

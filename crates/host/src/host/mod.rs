@@ -22,10 +22,13 @@ use tokio::{
 };
 
 use self::{shared::Shared, start::Host};
-use crate::{EndCause, StartCode, exec, place::Place};
+use crate::{EndCause, StartCode, exec, family::FamilyList, place::Place};
 
 /// How often a host looks after itself, at most and at least.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+
+/// How often a host notes who descends from it: what slips away between two looks can be missed after a kill.
+const NOTE_FAMILY_EVERY: Duration = Duration::from_millis(500);
 
 /// How long an agent that has closed its output may take to end, as one that ends does.
 const TO_END: Duration = Duration::from_secs(1);
@@ -159,6 +162,9 @@ impl Host {
     async fn wait(&mut self, signals: &mut Signals) -> EndCause {
         let (least, most) = LOOK_AGAIN;
         let mut look = tokio::time::interval((self.idle / 4).clamp(least, most));
+        let mut note = tokio::time::interval(NOTE_FAMILY_EVERY);
+        note.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut family = FamilyList::in_folder(self.place.folder());
         let mut asked = self.shared.end.subscribe();
         let shared = Rc::clone(&self.shared);
         let mute = async move {
@@ -178,6 +184,7 @@ impl Host {
                     }
                 }
                 () = &mut mute => return EndCause::Mute,
+                _ = note.tick() => family.note(),
                 _ = look.tick() => {
                     if !self.place.lock().exists() {
                         return EndCause::Abandoned;

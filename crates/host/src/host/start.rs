@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     HostError, ProcessId, Spec, StartCode, State, VERSION,
-    leftovers::end_leftovers,
+    leftovers::{DeadHost, end_leftovers},
     place::{Place, now},
     procs,
 };
@@ -164,7 +164,7 @@ fn sweep_earlier(place: &Place) -> Result<(), Failed> {
     if !place.has_socket() || state.is_clean(procs::system()) {
         return Ok(());
     }
-    match end_leftovers(&[(&state).into()], PATIENCE).contains(&None) {
+    match end_leftovers(&[DeadHost::new(&state, place)], PATIENCE).contains(&None) {
         false => Ok(()),
         true => Err((
             StartCode::NotSwept,

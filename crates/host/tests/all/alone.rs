@@ -143,6 +143,7 @@ async fn nobody_else_can_read_what_a_host_writes() {
     let expected = [
         (String::new(), 0o700),
         (name(""), 0o700),
+        (name("/family"), 0o600),
         (name("/frames"), 0o700),
         (name("/frames/00000000000000000001.journal"), 0o600),
         (name("/host.log"), 0o600),

@@ -241,6 +241,39 @@ async fn a_killed_host_takes_its_agent_along_and_the_loss_is_told() {
     assert_eq!(world.standing().await, "absent");
 }
 
+/// Whether a host has noted a process as one of its family.
+fn is_noted(world: &World, pid: u32) -> bool {
+    let lists = fs::read_dir(&world.root).unwrap().flatten();
+    let mut lists = lists.filter_map(|place| fs::read_to_string(place.path().join("family")).ok());
+    lists.any(|list| {
+        list.lines()
+            .any(|line| line.starts_with(&format!("{pid} ")))
+    })
+}
+
+#[tokio::test]
+async fn what_hides_from_its_host_is_found_after_a_kill() {
+    let world = World::new();
+    let (state, mut attached) = world.start(&world.stubborn()).await;
+    let asked = request("s", "runaway", json!({}));
+    attached.control.send("s", &asked).await.unwrap();
+    let pid = answered(&mut attached.frames, "s").await;
+    let runaway = u32::try_from(pid.as_u64().unwrap()).unwrap();
+    until("the runaway is noted", async || is_noted(&world, runaway)).await;
+    kill(state.host.pid, Signal::KILL);
+    until_gone(&state).await;
+    assert!(is_there(runaway));
+    assert_eq!(world.hosts.left().await.unwrap(), [(SESSION.to_owned(), 1)]);
+    let swept = world.hosts.sweep().await.unwrap().swept;
+    let ended = Swept {
+        session: SESSION.into(),
+        killed: 1,
+        clean: true,
+    };
+    assert_eq!((swept, is_there(runaway)), (vec![ended], false));
+    assert_eq!(world.hosts.left().await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn a_folder_that_cannot_be_read_stands_in_nobodys_way() {
     for text in ["{\"pid\":1", " "] {

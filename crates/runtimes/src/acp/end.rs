@@ -10,7 +10,7 @@ use super::{
     terminal::last_words,
     wire::{AUTH_REQUIRED, AgentFacts, PROTOCOL, RpcError, at, text},
 };
-use crate::{End, EndStatus};
+use crate::{End, EndStatus, LAST_WORDS};
 
 /// How a step stands whose end the agent never told, in a turn that went well.
 const UNTOLD: &str = "The agent did not say how this ended.";
@@ -19,7 +19,7 @@ const UNANSWERED: &str = "Nobody said whether it is allowed.";
 /// What is told of a text for which the agent counted nothing.
 const CUT: &str = "The agent said that it was done, but counted no tokens for its answer: its model may have broken off in the middle. Read the answer before you rely on it, and send the message again if a part is missing.";
 /// Characters of an agent's last words that are told.
-const LAST_WORDS: usize = 300;
+const LAST_WORDS_CHARS: usize = 300;
 
 fn ended(past: &Past, status: EndStatus, fault: Option<(Code, String)>) -> End {
     let (code, message) = fault.unzip();
@@ -211,10 +211,13 @@ pub(super) fn gone(past: &Past, how: &Ended) -> End {
             "it closed its output, and nothing could come from it any more".into()
         }
     };
-    let last: String = last_words(&how.stderr).chars().take(LAST_WORDS).collect();
+    let last: String = last_words(&how.stderr)
+        .chars()
+        .take(LAST_WORDS_CHARS)
+        .collect();
     let words = match last.is_empty() {
         true => String::new(),
-        false => format!(" Its last words: {last}"),
+        false => format!(" {LAST_WORDS} {last}"),
     };
     match past.session {
         Some(_) => failed(

@@ -6,6 +6,8 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod accounts;
+mod continuity;
 mod deletions;
 mod download;
 mod gate;

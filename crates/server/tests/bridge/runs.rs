@@ -419,7 +419,8 @@ async fn two_accounts_may_use_the_same_thread_key() {
         )
         .await["result"]
         .clone();
-    assert_eq!(other["sessionKey"], json!("builtin:main:draft:1-2"));
+    let key = other["sessionKey"].as_str().unwrap();
+    assert!(key.starts_with("builtin:main:draft:1-"), "{key}");
     for _ in 0..500 {
         let theirs = world
             .rpc_as(

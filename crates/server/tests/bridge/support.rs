@@ -6,7 +6,7 @@ use eventsource_stream::{Event, Eventsource as _};
 use futures_util::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use threadline_contract::{AccountId, Millis, RuntimeId, TokenId};
+use threadline_contract::{AccountId, Fault, Millis, RuntimeId, TokenId};
 use threadline_e2e::scripted_model;
 use threadline_engine::{Engine, EngineConfig, Keep, Rules};
 use threadline_runtimes::{
@@ -90,6 +90,11 @@ impl World {
     }
 
     pub(crate) async fn with(folder: &Path, options: Options) -> Self {
+        Self::try_with(folder, options).await.unwrap()
+    }
+
+    /// The same, where the server may refuse to start.
+    pub(crate) async fn try_with(folder: &Path, options: Options) -> Result<Self, Fault> {
         drop(rustls::crypto::ring::default_provider().install_default());
         let database = match &options.database {
             Some(shared) => shared.clone(),
@@ -153,8 +158,7 @@ impl World {
                 .chain(options.also)
                 .collect(),
         )
-        .await
-        .unwrap();
+        .await?;
         let stop = CancellationToken::new();
         let gate = Gate::new(
             GateConfig {
@@ -185,7 +189,7 @@ impl World {
         let metrics = door.metrics().clone();
         let served = tokio::spawn(threadline_server::serve(listener, door, stop.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self {
+        Ok(Self {
             url: format!("http://{address}"),
             http,
             engine,
@@ -196,7 +200,7 @@ impl World {
             activity,
             stop,
             served,
-        }
+        })
     }
 
     /// Serves metrics, and says where.

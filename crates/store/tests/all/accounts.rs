@@ -3,7 +3,9 @@
 use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use threadline_contract::{AccountId, Millis, RuntimeId, SessionKey, TokenId};
-use threadline_store::{NewSession, NewToken, NodeRecord, SigningKey, StoreError, TokenRecord};
+use threadline_store::{
+    NewSession, NewToken, NodeClaim, NodeRecord, SigningKey, StoreError, TokenRecord,
+};
 
 use crate::world::{World, account, on_both, other, thread};
 
@@ -204,12 +206,43 @@ async fn a_session_has_one_node_and_moves_as_one(world: World) {
 async fn nodes_say_where_they_are(world: World) {
     let store = &world.store;
     assert_eq!(store.node("a").await.unwrap(), None);
+    let claim = |incarnation: &str, before: Option<&str>, at: i64| NodeClaim {
+        node: "a".to_owned(),
+        url: None,
+        incarnation: incarnation.to_owned(),
+        before: before.map(str::to_owned),
+        away_since: Millis(at - 60),
+        at: Millis(at),
+    };
+    let mut claimed = vec![];
+    for (incarnation, before, at) in [
+        ("1", None, 100),
+        // Another folder of that name, and a copy that was taken before.
+        ("2", None, 101),
+        ("2", Some("0"), 160),
+        // The same folder, killed and started again.
+        ("3", Some("1"), 102),
+        ("2", Some("1"), 103),
+        // Nobody was there for long.
+        ("2", None, 163),
+    ] {
+        let claim = claim(incarnation, before, at);
+        claimed.push(store.claim_node(claim).await.unwrap());
+    }
+    assert_eq!(claimed, [true, false, false, true, false, true]);
+    let replaced = store.note_node("a", "3", None, Millis(164)).await;
+    assert!(!replaced.unwrap());
+    store.release_node("a", "3").await.unwrap();
+    assert!(!store.claim_node(claim("4", None, 165)).await.unwrap());
+    store.release_node("a", "2").await.unwrap();
+    assert!(store.claim_node(claim("4", None, 165)).await.unwrap());
     for (url, at) in [
         (Some("http://10.0.0.1:1"), 1),
         (None, 2),
         (Some("http://b"), 3),
     ] {
-        store.note_node("a", url, Millis(at)).await.unwrap();
+        let noted = store.note_node("a", "4", url, Millis(at)).await;
+        assert!(noted.unwrap());
         let known = NodeRecord {
             node: "a".to_owned(),
             url: url.map(str::to_owned),

@@ -2,6 +2,8 @@
 
 use pretty_assertions::assert_eq;
 
+use threadline_contract::Millis;
+
 use super::*;
 
 #[tokio::test]

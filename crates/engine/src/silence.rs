@@ -1,0 +1,62 @@
+//! Servers that did not answer in time. Whoever asks next does not wait for them again, until a while has passed.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::{Engine, Node};
+
+/// How long a server is left alone after it did not answer: twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+
+/// The servers that did not answer, by name and address.
+#[derive(Default)]
+pub(crate) struct Silences(Mutex<HashMap<(String, Option<String>), Silence>>);
+
+#[derive(Clone, Copy)]
+struct Silence {
+    until: Instant,
+    pause: Duration,
+    /// How long it was waited for.
+    patience: Duration,
+}
+
+impl Silences {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Option<String>), Silence>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Whether a server was waited for in vain lately, for at least this long.
+    pub fn is_silent(&self, node: &Node, patience: Duration) -> bool {
+        let silences = self.0.silences.lock();
+        let silence = silences.get(&key(node));
+        silence.is_some_and(|s| s.until > Instant::now() && s.patience >= patience)
+    }
+
+    /// Notes that a server did not answer for so long.
+    pub fn note_silence(&self, node: &Node, patience: Duration) {
+        let mut silences = self.0.silences.lock();
+        let before = silences.get(&key(node)).map(|before| before.pause * 2);
+        let pause = before.unwrap_or(FIRST_PAUSE).min(MAX_PAUSE);
+        let silence = Silence {
+            until: Instant::now() + pause,
+            pause,
+            patience,
+        };
+        silences.insert(key(node), silence);
+    }
+
+    /// Notes that a server answers.
+    pub fn note_answer(&self, node: &Node) {
+        self.0.silences.lock().remove(&key(node));
+    }
+}
+
+fn key(node: &Node) -> (String, Option<String>) {
+    (node.name.clone(), node.url.clone())
+}
