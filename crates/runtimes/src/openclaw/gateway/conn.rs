@@ -346,8 +346,7 @@ impl Conn {
                 () = stop.cancelled() => break "Threadline is stopping.".to_owned(),
             };
             silence.heard(matches!(message, Some(Ok(Message::Text(_)))));
-            self.unheard
-                .send_if_modified(|unheard| std::mem::take(unheard));
+            self.unheard.send_if_modified(std::mem::take);
             match message {
                 None => break "The gateway closed the connection.".to_owned(),
                 Some(Err(e)) => break format!("The connection broke: {e}."),
