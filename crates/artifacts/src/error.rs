@@ -16,6 +16,14 @@ pub enum Error {
         /// How that is known.
         why: &'static str,
     },
+    /// Another session's key leads to the same folder, and that session was first. Nothing was changed.
+    #[error(
+        "`{folder}` is the folder of another thread, whose key leads to the same name: characters such as / and : become -, and a name ends after 96 characters. Use another thread key"
+    )]
+    SharedFolder {
+        /// The folder, relative to the workspace.
+        folder: String,
+    },
     /// The session or run cannot have a scope.
     #[error(transparent)]
     BadScope(#[from] BadScope),
@@ -205,7 +213,7 @@ impl Error {
     /// The code from the one list.
     pub fn code(&self) -> Code {
         match self {
-            Self::Conflict { .. } => Code::Conflict,
+            Self::Conflict { .. } | Self::SharedFolder { .. } => Code::Conflict,
             Self::Removed { .. } => Code::ArtifactsRemoved,
             Self::NoReceipt { .. } | Self::NoReceiptOfRun { .. } => Code::ReceiptMissing,
             Self::BadReceipt(_) => Code::ReceiptInvalid,

@@ -131,10 +131,7 @@ impl Workspace {
         match self.root.open_dir(&folder) {
             Ok(dir) => match owner_of(&dir, "session.json", &folder)? {
                 Some(owner) if owner.session_key != *session => {
-                    return Err(Error::Conflict {
-                        folder,
-                        why: "its stamp names another",
-                    });
+                    return Err(Error::SharedFolder { folder });
                 }
                 _ => {}
             },
@@ -282,6 +279,9 @@ impl Workspace {
                 let removed = self.is_removed(session, run)?;
                 Ok((scope, (!removed).then_some(dir)))
             }
+            Some(owner) if owner.session_key != *session => Err(Error::SharedFolder {
+                folder: session_folder(session),
+            }),
             Some(_) => Err(Error::Conflict {
                 folder: scope.to_string(),
                 why: "its stamp names another",
@@ -378,11 +378,14 @@ fn claim(folder: &Root, name: &str, owner: &Owner, shown: &str) -> Result<(), Er
             }
         }
     };
+    let folder = shown.to_owned();
     if found == *owner {
         Ok(())
+    } else if found.session_key != owner.session_key {
+        Err(Error::SharedFolder { folder })
     } else {
         Err(Error::Conflict {
-            folder: shown.to_owned(),
+            folder,
             why: "its stamp names another",
         })
     }

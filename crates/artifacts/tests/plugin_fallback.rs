@@ -327,9 +327,7 @@ fn a_file_that_another_run_has_is_not_told_of_each_run_beside_it() {
     put(&host.ws(), "reports/others.md", "x");
     let dirs = json!({"expectedArtifactDirs": ["reports"], "commandSpans": []});
     let named = json!({"writtenFiles": ["reports/others.md"]});
-    let theirs = host
-        .export(with(other.clone(), with(dirs.clone(), named)))
-        .unwrap();
+    let theirs = host.export(with(other, with(dirs.clone(), named))).unwrap();
     assert_eq!(paths(&theirs), ["reports/others.md"]);
     let ours = host.export(turn(dirs)).unwrap();
     assert_eq!(

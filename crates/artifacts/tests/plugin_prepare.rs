@@ -59,8 +59,14 @@ fn p09_two_spellings_of_one_name_conflict() {
     let host = Host::new();
     let params = |key: &str| with(run_params("r"), json!({"openclawSessionKey": key}));
     host.prepare(params("na\u{ef}ve")).unwrap();
-    let (code, _) = host.prepare(params("nai\u{308}ve")).unwrap_err();
-    assert_eq!(code, "CONFLICT");
+    let (code, message) = host.prepare(params("nai\u{308}ve")).unwrap_err();
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        (
+            "CONFLICT",
+            "`tasks/na\u{ef}ve` is the folder of another thread, whose key leads to the same name: characters such as / and : become -, and a name ends after 96 characters. Use another thread key."
+        )
+    );
     // Also when it is only asked.
     let only = with(params("nai\u{308}ve"), json!({"checkOnly": true}));
     assert_eq!(host.prepare(only).unwrap_err().0, "CONFLICT");

@@ -58,7 +58,7 @@ fn keys_that_would_share_a_folder_fail_closed() {
         for attempt in [&r, &run("other")] {
             let refused = ws.prepare(&session(second), attempt).unwrap_err();
             assert!(
-                matches!(refused, Error::Conflict { .. }),
+                matches!(refused, Error::SharedFolder { .. }),
                 "{second}: {refused}"
             );
             assert_eq!(refused.code(), Code::Conflict);
@@ -71,7 +71,7 @@ fn keys_that_would_share_a_folder_fail_closed() {
         // And nobody else can look at what lies there.
         assert!(matches!(
             ws.manifest(&session(second), &r),
-            Err(Error::Conflict { .. })
+            Err(Error::SharedFolder { .. })
         ));
     }
     // Runs of one session too.
@@ -100,7 +100,7 @@ fn of_two_twins_at_once_one_wins() {
                     let ws = &ws;
                     s.spawn(move || match ws.prepare(&session(key), &run("r")) {
                         Ok(_) => true,
-                        Err(Error::Conflict { .. }) => false,
+                        Err(Error::SharedFolder { .. }) => false,
                         Err(e) => panic!("{e}"),
                     })
                 })

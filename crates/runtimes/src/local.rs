@@ -266,13 +266,9 @@ pub(crate) fn storage_fault(error: threadline_files::Error) -> Fault {
 /// What a caller is told when a session's folder is not its own. Whose it is may be another account's secret.
 fn not_reserved(error: Error) -> Fault {
     match &error {
-        Error::Conflict { folder, .. } => Fault::new(
-            Code::Conflict,
-            format!(
-                "`{folder}` is the folder of another thread, whose key leads to the same name: characters such as / and : \
-                 become -, and a name ends after 96 characters. Use another thread key, or delete that thread."
-            ),
-        ),
+        Error::SharedFolder { .. } => {
+            Fault::new(Code::Conflict, format!("{error}, or delete that thread."))
+        }
         _ => not_prepared(error),
     }
 }

@@ -114,6 +114,36 @@ impl Bench {
         }
     }
 
+    /// What the updates of a thread with one run add up to.
+    pub(crate) async fn said(&self, thread: &str) -> String {
+        let mut said = String::new();
+        for event in self.world.events(thread).await {
+            let update = &event["update"];
+            match update["event"].as_str() {
+                Some("delta") => said.push_str(update["text"].as_str().unwrap()),
+                Some("delta.reset") => {
+                    let keep = update["keep"].as_u64().unwrap() as usize;
+                    said = said.chars().take(keep).collect();
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+
+    /// Waits until a thread has said so much.
+    pub(crate) async fn has_said(&self, thread: &str, characters: usize) -> String {
+        let begun = Instant::now();
+        loop {
+            let said = self.said(thread).await;
+            if said.chars().count() >= characters {
+                return said;
+            }
+            assert!(begun.elapsed() < TURN, "{thread} said only {said:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     /// Asks a thread's run to stop.
     pub(crate) async fn stop(&self, thread: &str) {
         let params = json!({"appThreadKey": thread});

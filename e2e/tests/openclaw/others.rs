@@ -68,22 +68,88 @@ async fn a_run_that_somebody_else_stops_was_stopped_at_the_gateway() {
         let run = bench.send(&thread, &prompt).await;
         bench.model_hears(&prompt).await;
         let key = session(&bench, &thread).await;
-        let (params, more) = match how {
-            "chat.abort" => (json!({"sessionKey": key, "runId": run}), ""),
-            "sessions.abort" => (json!({"key": key}), ""),
-            "tasks.cancel" => {
-                let tasks = other.call("tasks.list", json!({"sessionKey": key})).await;
-                let task = tasks["tasks"][0]["taskId"].clone();
-                (
-                    json!({"taskId": task, "reason": "The boss said so."}),
-                    " The reason given: The boss said so.",
-                )
+        let reason = json!("The boss said so.");
+        let more = stop_at_gateway(&mut other, how, &key, &run, reason).await;
+        assert_eq!(how_it_ended(&bench, &thread).await, stopped(&more), "{how}");
+    }
+}
+
+/// Stops a run in one of the ways that a gateway has, and says what the sentence about it adds.
+async fn stop_at_gateway(
+    other: &mut Client,
+    how: &str,
+    key: &str,
+    run: &str,
+    reason: Value,
+) -> String {
+    let (params, more) = match how {
+        "chat.abort" => (json!({"sessionKey": key, "runId": run}), String::new()),
+        "sessions.abort" => (json!({"key": key}), String::new()),
+        "tasks.cancel" => {
+            let tasks = other.call("tasks.list", json!({"sessionKey": key})).await;
+            let mut params = json!({"taskId": tasks["tasks"][0]["taskId"]});
+            let more = match reason.as_str() {
+                Some(given) => format!(" The reason given: {given}"),
+                None => String::new(),
+            };
+            if !reason.is_null() {
+                params["reason"] = reason;
             }
-            "sessions.delete" => (json!({"key": key}), " Its session was deleted there."),
-            _ => (json!({"key": key}), " Its conversation was reset there."),
-        };
-        other.call(how, params).await;
-        assert_eq!(how_it_ended(&bench, &thread).await, stopped(more), "{how}");
+            (params, more)
+        }
+        "sessions.delete" => (
+            json!({"key": key}),
+            " Its session was deleted there.".to_owned(),
+        ),
+        _ => (
+            json!({"key": key}),
+            " Its conversation was reset there.".to_owned(),
+        ),
+    };
+    other.call(how, params).await;
+    more
+}
+
+/// The gateway keeps less of a stopped run than it told, or tells it twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_run_said_stays_when_it_is_stopped_while_the_bridge_is_away() {
+    let Some(mut bench) = Bench::start(json!({})).await else {
+        return;
+    };
+    bench.run("draft:warm", "[[say warm]]").await;
+    let mut other = Client::connect_as_admin(&bench.gateway.url(), bench.gateway.token()).await;
+    let mut open = vec![];
+    for how in [
+        "chat.abort",
+        "sessions.abort",
+        "tasks.cancel",
+        "sessions.delete",
+        "sessions.reset",
+    ] {
+        let thread = format!("draft:{how}");
+        let prompt = "[[say Part one, finished.]] [[also shell echo x]] [[rate 10]] [[count 900]]";
+        let run = bench.send(&thread, prompt).await;
+        let said = bench.has_said(&thread, 60).await;
+        let key = session(&bench, &thread).await;
+        open.push((how, thread, run, key, said));
+    }
+    bench.world.kill();
+    let mut ended = vec![];
+    for (how, thread, run, key, said) in open {
+        // Where nobody gives a reason, the gateway's own words are none.
+        let more = stop_at_gateway(&mut other, how, &key, &run, Value::Null).await;
+        ended.push((how, thread, said, more));
+    }
+    bench.world.start().await;
+    for (how, thread, before, more) in ended {
+        assert_eq!(how_it_ended(&bench, &thread).await, stopped(&more), "{how}");
+        let said = bench.said(&thread).await;
+        assert_eq!(bench.status(&thread).await["text"], json!(said), "{how}");
+        assert!(
+            said.starts_with(&before),
+            "{how}: {before:?}, then {said:?}"
+        );
+        assert_eq!(said.matches("Part one").count(), 1, "{how}: {said:?}");
     }
 }
 

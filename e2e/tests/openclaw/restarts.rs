@@ -63,6 +63,39 @@ async fn a_turn_that_the_gateway_takes_up_again_is_the_same_run() {
     );
 }
 
+/// In the middle of an answer: what the gateway had not written down is taken back and said anew, so
+/// that the updates add up to the text.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_a_killed_gateway_begins_again_is_told_once() {
+    let Some(mut bench) = Bench::start(json!({})).await else {
+        return;
+    };
+    let count = |to: u32| -> String {
+        let numbers: Vec<String> = (1..=to).map(|n| n.to_string()).collect();
+        numbers.join(" ")
+    };
+    let cases = [
+        ("draft:one", "[[rate 10]] [[count 90]]", count(90)),
+        (
+            "draft:two",
+            "[[say First part.]] [[also shell echo x]] [[rate 10]] [[count 91]]",
+            format!("First part.\n\n{}", count(91)),
+        ),
+    ];
+    for (thread, prompt, _) in &cases {
+        bench.send(thread, prompt).await;
+    }
+    for (thread, ..) in &cases {
+        bench.has_said(thread, 40).await;
+    }
+    bench.gateway.kill();
+    bench.gateway.resume().await;
+    for (thread, _, text) in &cases {
+        assert_eq!(bench.ended(thread).await, completed(text, &[]));
+        assert_eq!(&bench.said(thread).await, text);
+    }
+}
+
 /// SIGKILL before the model was reached: whatever the gateway makes of the turn, it is told, and the
 /// turn is worked on once at most.
 #[tokio::test(flavor = "multi_thread")]

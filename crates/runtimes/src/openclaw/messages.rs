@@ -66,9 +66,14 @@ impl Messages {
             }
             return;
         }
+        // A late word about a message that is known.
+        if known.is_some_and(|at| self.parts[at].text == text) {
+            return;
+        }
         self.parts.truncate(known.unwrap_or(self.parts.len()));
         // A text of which only the log has the beginning goes on as it was, or was taken back.
-        if known.is_none() && self.parts.last().is_some_and(|last| last.item.is_none()) {
+        let is_open = |last: &Part| last.item.is_none() && !last.is_written;
+        if known.is_none() && self.parts.last().is_some_and(is_open) {
             self.parts.pop();
         }
         if !text.is_empty() {

@@ -390,3 +390,19 @@ fn a_final_text_goes_on_where_the_log_ends() {
         assert_eq!(story.text().as_deref(), Some(want));
     }
 }
+
+#[test]
+fn a_message_that_was_finished_meanwhile_stays_when_the_next_one_comes() {
+    let mut story = Story::again("one\n\n1 2".to_owned());
+    story.recall(rows(&["one"]));
+    // The connection broke once more, and the message was written down before it was heard again.
+    story.recall(rows(&["one", "1 2 3"]));
+    say(&mut story, "c", "next");
+    // A late word about a message that is known changes nothing.
+    say(&mut story, "c", "next");
+    say(&mut story, "d", "and on");
+    say(&mut story, "c", "next");
+    let log = logged("one\n\n1 2".to_owned(), &story.take());
+    assert_eq!(log, "one\n\n1 2 3\n\nnext\n\nand on");
+    assert_eq!(story.text(), Some(log));
+}

@@ -378,3 +378,42 @@ async fn bytes_are_those_that_were_listed_or_nothing() {
     let changed = runtime.open(&identity("changed.txt")).await.err().unwrap();
     assert_eq!(changed.code, Code::ArtifactChanged);
 }
+
+/// A file of the workspace that the run wrote as it was already: collecting says what that means, listing
+/// only that it lies elsewhere.
+#[tokio::test]
+async fn a_file_that_was_not_taken_has_one_reason() {
+    let own = "tasks/agent-main-draft-1/turn-1";
+    let left = |path: &str, reason: &str| json!({"path": path, "reason": reason});
+    let set = |reason: &str, files: Value| json!({"count": 2, "bytes": 0, "byReason": {reason: 2}, "files": files});
+    let gateway = Scripted::start(move |method, params, gateway| match method {
+        "connect" => Do::Ok(hello_of_ours(gateway)),
+        GATHER => Do::Ok(json!({
+            "artifactScope": own, "artifacts": [], "emptyReason": "all_omitted", "watched": true,
+            "collected": {"omitted": set("changed_outside_run", json!([left("same.md", "changed_outside_run"), left("reports/same.md", "changed_outside_run")]))},
+            "omitted": set("outside_scope", json!([left("same.md", "outside_scope"), left("other.md", "outside_scope")])),
+        })),
+        _ => usual(method, params, gateway),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = begun(&gateway, folder.path()).await;
+    let end = End {
+        wrote: vec!["same.md".into(), "reports/same.md".into()],
+        ..ended()
+    };
+    let manifest = runtime.collect(&plan(RUN, "x"), &end).await.unwrap();
+    let omitted: Vec<(&str, OmitReason)> = manifest
+        .omitted
+        .iter()
+        .map(|o| (o.path.as_str(), o.reason))
+        .collect();
+    assert_eq!(
+        omitted,
+        [
+            ("same.md", OmitReason::ChangedOutsideRun),
+            ("reports/same.md", OmitReason::ChangedOutsideRun),
+            ("other.md", OmitReason::OutsideScope),
+        ]
+    );
+}

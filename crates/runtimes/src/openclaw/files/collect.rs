@@ -27,6 +27,9 @@ const PAGES: usize = 2_000;
 /// nothing of another slips in.
 const SKEW_MS: i64 = 2_000;
 
+/// How an entry begins that stands for files which are counted and not named.
+const UNNAMED: &str = "(and ";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page {
@@ -132,8 +135,10 @@ impl Files {
         let mut omitted = left::told(all, end, plan);
         let taken: HashSet<&str> = listed.artifacts.iter().map(|a| a.path.as_str()).collect();
         let mut told = HashSet::new();
+        // Each file has one fate, and what collecting says of it is more than what listing does.
         omitted.retain(|o| {
-            !taken.contains(o.path.as_str()) && told.insert((o.path.clone(), o.reason))
+            let is_count = o.path.starts_with(UNNAMED);
+            !taken.contains(o.path.as_str()) && (told.insert(o.path.clone()) || is_count)
         });
         let mut manifest = Manifest {
             artifacts: listed.artifacts.into(),
@@ -328,7 +333,7 @@ fn named(set: OmittedSet) -> Vec<Omitted> {
     for (reason, count) in set.by_reason {
         let listed = all.iter().filter(|o| o.reason == reason).count() as u64;
         if count > listed {
-            let path = format!("(and {} more)", count - listed);
+            let path = format!("{UNNAMED}{} more)", count - listed);
             all.push(Omitted { path, reason });
         }
     }

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     handshake::Socket,
     lock,
+    silence::{Sign, Silence},
     wire::{Hello, Incoming, Request, Shutdown, WireError},
 };
 
@@ -29,13 +30,6 @@ use super::{
 const OUTGOING: usize = 64;
 /// Requests that may wait for their answers.
 const PENDING: usize = 1024;
-
-/// After so long without a frame the gateway is asked for a sign of life, which costs it nothing.
-const PING_AFTER: Duration = Duration::from_secs(3);
-/// After so long it is taken not to answer at present.
-const UNHEARD_AFTER: Duration = Duration::from_secs(5);
-/// After so long the connection is given up. A busy gateway may need seconds to get round to it.
-const GIVEN_UP_AFTER: Duration = Duration::from_secs(15);
 
 /// How long a gateway that turned a request away is not asked anything.
 pub(super) const TURNED_AWAY: Duration = Duration::from_secs(1);
@@ -325,12 +319,13 @@ impl Conn {
             }
             let _ = timeout(Duration::from_secs(1), sink.close()).await;
         });
-        let mut silence = Silence::new(Duration::from_millis(self.hello.patience_ms()));
+        let patience = Duration::from_millis(self.hello.patience_ms());
+        let mut silence = Silence::new(patience, Instant::now());
         let why = loop {
             let message = tokio::select! {
                 message = stream.next() => message,
                 () = sleep_until(silence.next()) => {
-                    match silence.passed() {
+                    match silence.passed(Instant::now()) {
                         Some(Sign::Ping) => {
                             // With a full queue there is something else to answer.
                             let _ = self.out.try_send(Message::Ping(Bytes::new()));
@@ -345,9 +340,9 @@ impl Conn {
                 }
                 () = stop.cancelled() => break "Threadline is stopping.".to_owned(),
             };
-            silence.heard(matches!(message, Some(Ok(Message::Text(_)))));
-            self.unheard
-                .send_if_modified(|unheard| std::mem::take(unheard));
+            let is_word = matches!(message, Some(Ok(Message::Text(_))));
+            silence.heard(is_word, Instant::now());
+            self.unheard.send_if_modified(std::mem::take);
             match message {
                 None => break "The gateway closed the connection.".to_owned(),
                 Some(Err(e)) => break format!("The connection broke: {e}."),
@@ -419,73 +414,6 @@ impl Conn {
             }
             _ => {}
         }
-    }
-}
-
-/// How long nothing was heard.
-struct Silence {
-    /// How long there may be no word; a sign of life is none.
-    patience: Duration,
-    word: Instant,
-    sign: Instant,
-    /// What was done about it since.
-    done: usize,
-}
-
-/// What a silence comes to.
-#[derive(Debug, PartialEq)]
-enum Sign {
-    /// A sign of life is asked for.
-    Ping,
-    /// It does not answer at present.
-    Unheard,
-    /// The connection is given up after so long.
-    GivenUp(Duration),
-}
-
-impl Silence {
-    const STEPS: [Duration; 3] = [PING_AFTER, UNHEARD_AFTER, GIVEN_UP_AFTER];
-
-    fn new(patience: Duration) -> Self {
-        let now = Instant::now();
-        Self {
-            patience,
-            word: now,
-            sign: now,
-            done: 0,
-        }
-    }
-
-    /// Something came.
-    fn heard(&mut self, is_word: bool) {
-        self.sign = Instant::now();
-        self.done = 0;
-        if is_word {
-            self.word = self.sign;
-        }
-    }
-
-    /// When something is to be done about it.
-    fn next(&self) -> Instant {
-        let step = Self::STEPS.get(self.done).unwrap_or(&GIVEN_UP_AFTER);
-        (self.sign + *step).min(self.word + self.patience)
-    }
-
-    /// What is to be done now.
-    fn passed(&mut self) -> Option<Sign> {
-        if self.word.elapsed() >= self.patience {
-            return Some(Sign::GivenUp(self.patience));
-        }
-        let step = Self::STEPS.get(self.done)?;
-        if self.sign.elapsed() < *step {
-            return None;
-        }
-        self.done += 1;
-        Some(match self.done {
-            1 => Sign::Ping,
-            2 => Sign::Unheard,
-            _ => Sign::GivenUp(GIVEN_UP_AFTER),
-        })
     }
 }
 

@@ -7,6 +7,7 @@ mod handshake;
 mod identity;
 mod refusal;
 mod seen;
+mod silence;
 mod tls;
 mod wire;
 
