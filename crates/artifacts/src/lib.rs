@@ -85,7 +85,7 @@ pub use service::{GcResult, MAX_PAGE, Service, ServiceSettings};
 pub use signer::Signer;
 pub use verify::{Checked, Finding, Known, Progress, Refused, Report, VerifyOptions, What, verify};
 pub use work::WorkFolder;
-pub use workspace::{Prepared, Workspace};
+pub use workspace::{DATA_FOLDER_MARK, Prepared, Workspace};
 
 /// The largest file that is taken, unless the caller says otherwise.
 pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024 * 1024;

@@ -13,6 +13,8 @@ use crate::{Error, ScopeStyle, skip::NOTES, verified::Verified};
 
 /// An owner stamp has two keys of at most 512 characters.
 const STAMP_BYTES: u64 = 64 * 1024;
+/// What every data folder holds, also that of another installation: its owner's lock and its token.
+pub const DATA_FOLDER_MARK: [&str; 2] = ["owner.lock", "token"];
 
 /// A folder with `tasks/` in it, held open. Cloning is cheap and shares everything.
 #[derive(Clone, Debug)]
@@ -107,7 +109,8 @@ impl Workspace {
             .iter()
             .map(PathBuf::as_path)
             .chain([here.as_path()]);
-        Ok(Protected::new(paths, open.iter().map(PathBuf::as_path)))
+        let ours = Protected::new(paths, open.iter().map(PathBuf::as_path));
+        Ok(ours.and_folders_with(&DATA_FOLDER_MARK))
     }
 
     /// As [`open`](Self::open), sharing what was read already with other workspaces.

@@ -25,7 +25,7 @@ use crate::{
     incarnation,
     keys::Keys,
     room::Making,
-    run::{Budgets, Driver, patience::Patience, stall::Stalls},
+    run::{Budgets, Driver, patience::Patience, stall::Stalls, unstored_cancel::UnstoredCancels},
     silence::Silences,
 };
 
@@ -121,6 +121,7 @@ pub(crate) struct Inner {
     pub(crate) counters: Counters,
     pub(crate) stalls: Stalls,
     pub(crate) silences: Silences,
+    pub(crate) unstored_cancels: UnstoredCancels,
     /// Threads that this node is about to remove.
     pub(crate) removing: Mutex<HashSet<(AccountId, AppThreadKey)>>,
     stop: CancellationToken,
@@ -175,6 +176,7 @@ impl Engine {
             counters: Counters::default(),
             stalls: Stalls::default(),
             silences: Silences::default(),
+            unstored_cancels: UnstoredCancels::default(),
             removing: Mutex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -9,7 +9,7 @@ use threadline_contract::{
     AppThreadKey, Code, Fault, Millis, Progress, RunId, RuntimeId, SessionKey, SessionUpdate,
     Snapshot, Stage, UpdateKind,
 };
-use threadline_store::{Phase, StoredEvent, StreamId, Subscription};
+use threadline_store::{Phase, Run, StoredEvent, StreamId, Subscription};
 use tokio::time::Instant;
 
 use crate::{Caller, Engine, run::stall};
@@ -32,6 +32,35 @@ pub struct Feed {
     /// Events that came together and are handed over one by one.
     ready: VecDeque<StoredEvent>,
     run: Option<Box<OneRun>>,
+    /// The run whose waiting is told: the feed's own, or the last of its thread.
+    waiting: Option<Box<WaitingRun>>,
+    /// A run of the thread that was heard of and is not known yet.
+    heard_of: Option<RunId>,
+}
+
+/// A run that may wait for something that no log can tell.
+struct WaitingRun {
+    id: RunId,
+    thread: AppThreadKey,
+    runtime: RuntimeId,
+    session: SessionKey,
+    /// What it was last told to wait for.
+    waits: Option<String>,
+}
+
+impl WaitingRun {
+    /// The run, unless it is over.
+    fn of(run: Run) -> Option<Box<Self>> {
+        (run.phase != Phase::Closed).then(|| {
+            Box::new(Self {
+                id: run.id,
+                thread: run.thread,
+                runtime: run.runtime,
+                session: run.session_key,
+                waits: None,
+            })
+        })
+    }
 }
 
 /// What a feed of one run keeps.
@@ -46,11 +75,6 @@ struct OneRun {
     /// The record should be looked at: something about the run's end was heard.
     look: bool,
     done: bool,
-    thread: AppThreadKey,
-    runtime: RuntimeId,
-    session: SessionKey,
-    /// What it was last told to wait for.
-    waits: Option<String>,
 }
 
 impl Engine {
@@ -63,11 +87,15 @@ impl Engine {
     ) -> Result<Feed, Fault> {
         self.known_thread(caller, thread).await?;
         let stream = StreamId::thread(&caller.account, thread);
+        let live = self.store().subscribe(&stream, after);
+        let latest = self.store().latest_run(&caller.account, thread).await?;
         Ok(Feed {
             engine: self.clone(),
-            live: self.store().subscribe(&stream, after),
+            live,
             ready: VecDeque::new(),
             run: None,
+            waiting: latest.and_then(WaitingRun::of),
+            heard_of: None,
         })
     }
 
@@ -112,16 +140,14 @@ impl Engine {
             result_due: None,
             look: true,
             done: false,
-            thread: record.thread.clone(),
-            runtime: record.runtime.clone(),
-            session: record.session_key.clone(),
-            waits: None,
         };
         Ok(Feed {
             engine: self.clone(),
             live: self.store().subscribe(&stream, head.max(after)),
             ready: VecDeque::new(),
             run: Some(Box::new(one)),
+            waiting: WaitingRun::of(record),
+            heard_of: None,
         })
     }
 }
@@ -139,7 +165,16 @@ impl Feed {
                 return Ok(Some(FeedItem::Update(event)));
             }
             let Some(run) = &mut self.run else {
+                if let Some(heard_of) = &self.heard_of {
+                    let known = Box::pin(self.engine.store().run_any(heard_of)).await;
+                    // One that was deleted waits for nothing.
+                    self.waiting = known.ok().and_then(WaitingRun::of);
+                    self.heard_of = None;
+                }
                 self.ready.extend(self.live.next().await?.iter().cloned());
+                let last = self.ready.back().and_then(|event| event.run.as_ref());
+                let known = self.waiting.as_ref().map(|run| &run.id);
+                self.heard_of = last.filter(|last| Some(*last) != known).cloned();
                 continue;
             };
             if run.done {
@@ -181,7 +216,10 @@ impl Feed {
     /// What the run waits for that no log can tell, once for each change: a full disk takes no events. It is not
     /// logged.
     pub fn progress(&mut self) -> Option<SessionUpdate> {
-        let run = self.run.as_mut().filter(|run| !run.done)?;
+        if self.run.as_ref().is_some_and(|run| run.done) {
+            return None;
+        }
+        let run = self.waiting.as_mut()?;
         let since = self
             .engine
             .waits_for_room(&run.runtime, &run.session, &run.id);

@@ -32,6 +32,8 @@ pub struct Node {
     pub name: String,
     /// Where the others reach it, when it said so.
     pub url: Option<String>,
+    /// When it last noted that it is there.
+    pub seen_at: Option<Millis>,
 }
 
 /// A request belongs to another server.
@@ -47,7 +49,7 @@ impl Node {
     /// What is said to a caller of something that this server has and that cannot be had from it now. Where it
     /// is, is for the operator.
     pub fn missed(&self, code: Code, what: &str, caller: &Caller) -> Fault {
-        let Self { name, url } = self;
+        let Self { name, url, .. } = self;
         let sentence = match url {
             Some(_) if !caller.is_operator() => format!(
                 "{what} is on the server {name}, which cannot be reached from this one. Try again later, or tell the operator."
@@ -235,6 +237,7 @@ impl Engine {
         let known = self.0.store.node(name).await?;
         Ok(Node {
             name: name.to_owned(),
+            seen_at: known.as_ref().map(|node| node.seen_at),
             url: known.and_then(|node| node.url),
         })
     }

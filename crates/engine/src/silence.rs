@@ -1,10 +1,13 @@
-//! Servers that did not answer in time. Whoever asks next does not wait for them again, until a while has passed.
+//! Servers that did not answer in time. Whoever asks next does not wait for them again, until a while has passed or
+//! they have noted in the database that they are there.
 
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+use threadline_contract::Millis;
 
 use crate::{Engine, Node};
 
@@ -22,6 +25,8 @@ struct Silence {
     pause: Duration,
     /// How long it was waited for.
     patience: Duration,
+    /// When it had last noted that it is there.
+    seen_at: Option<Millis>,
 }
 
 impl Silences {
@@ -35,7 +40,10 @@ impl Engine {
     pub fn is_silent(&self, node: &Node, patience: Duration) -> bool {
         let silences = self.0.silences.lock();
         let silence = silences.get(&key(node));
-        silence.is_some_and(|s| s.until > Instant::now() && s.patience >= patience)
+        silence.is_some_and(|silence| {
+            let lately = silence.until > Instant::now() && silence.patience >= patience;
+            lately && silence.seen_at == node.seen_at
+        })
     }
 
     /// Notes that a server did not answer for so long.
@@ -47,6 +55,7 @@ impl Engine {
             until: Instant::now() + pause,
             pause,
             patience,
+            seen_at: node.seen_at,
         };
         silences.insert(key(node), silence);
     }

@@ -34,6 +34,7 @@ pub(crate) fn check(asked: Option<&str>, config: &EngineConfig) -> Result<Option
     // several paths.
     let ours = config.protected.iter().chain([&config.data]);
     let ours = Protected::new(ours.map(PathBuf::as_path), []);
+    let ours = ours.and_folders_with(&threadline_artifacts::DATA_FOLDER_MARK);
     match Root::open(&real).and_then(|root| root.avoiding(&ours)) {
         Ok(_) => {}
         Err(e) if e.reason() == Reason::Protected => {

@@ -16,7 +16,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FileType, Mode, OFlags, fstat, openat},
+    fs::{FileType, Mode, OFlags, Stat, fstat, openat},
     io::Errno,
 };
 
@@ -46,6 +46,8 @@ struct Places {
     trees: Vec<PathBuf>,
     /// Folders inside that may be used.
     open: HashSet<FileId>,
+    /// A folder that holds all of these names is protected wherever it is.
+    marks: Vec<OsString>,
     /// Every folder and every file with several names inside; `None` if not all can be listed. Only looked
     /// for when something has another name or another mount, which is rare.
     inside: OnceLock<Option<HashSet<FileId>>>,
@@ -64,12 +66,23 @@ impl Protected {
             absent: Vec::new(),
             trees: Vec::new(),
             open: open.into_iter().filter_map(id_at).collect(),
+            marks: Vec::new(),
             inside: OnceLock::new(),
         };
         for path in paths {
             places.add(path);
         }
         Self(Arc::new(places))
+    }
+
+    /// Protects also every folder that holds all of these names, wherever it is found, except the `open` ones.
+    #[must_use]
+    pub fn and_folders_with(mut self, names: &[&str]) -> Self {
+        // Nobody else has it yet.
+        if let Some(places) = Arc::get_mut(&mut self.0) {
+            places.marks = names.iter().map(OsString::from).collect();
+        }
+        self
     }
 
     /// Opens `parts` (never empty) beneath `dir`, one folder at a time, unless that leads to a protected
@@ -134,11 +147,31 @@ impl Protected {
         let is_mount = is_mount(fd);
         let is_protected = self.0.ids.contains(&id)
             || match (is_mount, is_folder) {
-                (true, true) => shows_processes(fd) || self.0.holds(id),
+                (true, true) => shows_processes(fd) || self.0.is_marked(fd, id) || self.0.holds(id),
                 (true, false) => self.0.holds_file(id),
-                (false, true) => false,
+                (false, true) => self.0.is_marked(fd, id),
                 (false, false) => st.st_nlink > 1 && self.0.holds(id),
             };
+        match is_protected {
+            true => Err(PROTECTED),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to tell about a file by its name, if it is a protected one or lies in a protected place under
+    /// another name.
+    pub(crate) fn refuse_facts(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &OsStr,
+        st: &Stat,
+    ) -> Result<(), Refused> {
+        let id = (st.st_dev, st.st_ino);
+        let is_file = FileType::from_raw_mode(st.st_mode) == FileType::RegularFile;
+        let is_protected = self.0.ids.contains(&id)
+            || is_file
+                && (st.st_nlink > 1 && self.0.holds(id)
+                    || is_mount_at(dir, name) && self.0.holds_file(id));
         match is_protected {
             true => Err(PROTECTED),
             false => Ok(()),
@@ -201,6 +234,15 @@ impl Places {
             }
             return;
         }
+    }
+
+    /// Whether a folder holds everything that marks a protected one.
+    fn is_marked(&self, dir: BorrowedFd<'_>, id: FileId) -> bool {
+        use rustix::fs::{AtFlags, statat};
+        let holds = |name: &OsString| {
+            retried(|| statat(dir, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW)).is_ok()
+        };
+        !self.marks.is_empty() && !self.open.contains(&id) && self.marks.iter().all(holds)
     }
 
     /// What the links directly in a protected folder lead to belongs to it: somebody moved a part of it to
@@ -324,6 +366,19 @@ fn is_mount(fd: BorrowedFd<'_>) -> bool {
             .contains(StatxAttributes::MOUNT_ROOT)
             || facts.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
     })
+}
+
+/// The same of a name in a folder. A system that cannot say tells it when the file is opened.
+#[cfg(target_os = "linux")]
+fn is_mount_at(dir: BorrowedFd<'_>, name: &OsStr) -> bool {
+    use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
+    let facts = retried(|| statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty()));
+    facts.is_ok_and(|facts| facts.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_mount_at(_: BorrowedFd<'_>, _: &OsStr) -> bool {
+    false
 }
 
 #[cfg(not(target_os = "linux"))]

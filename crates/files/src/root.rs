@@ -259,14 +259,19 @@ impl Root {
         Ok(found)
     }
 
-    /// Facts about what stands under a name, without following it.
+    /// Facts about what stands under a name, without following it. A protected file is refused.
     pub fn stat(&self, rel: impl AsRef<Path>) -> Result<Stat> {
         let rel = rel.as_ref();
         let st = if rel.as_os_str().is_empty() {
             retried(|| fstat(&self.dir))
         } else {
             let (parent, name) = self.parent(rel, THROUGH)?;
-            retried(|| statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW))
+            let st = retried(|| statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW));
+            if let (Ok(st), Some(protected)) = (&st, &self.protected) {
+                let refused = protected.refuse_facts(parent.as_fd(), name, st);
+                refused.map_err(|refused| self.refused(refused, rel))?;
+            }
+            st
         };
         st.map(|st| Stat::from_stat(&st))
             .map_err(|e| self.failed(e, rel))

@@ -144,6 +144,9 @@ impl<'a> Walk<'a> {
                     }
                     Ok(_) => self.problem(path, Problem::Special),
                     Err(e) if e.reason() == Reason::NotFound => {}
+                    Err(e) if e.reason() == Reason::Protected => {
+                        self.problem(path, Problem::Protected);
+                    }
                     Err(_) => self.problem(path, Problem::Unreadable),
                 },
             }

@@ -160,6 +160,43 @@ fn hard_links_to_what_lies_inside_are_told() {
     }
     assert_eq!(text(&root, "again").unwrap(), "notes");
     assert_eq!(text(&root, "mine").unwrap(), "mine");
+    assert_eq!(listed(&root), ["again", "mine", "notes"]);
+}
+
+/// The files that a walk tells about.
+fn listed(root: &Root) -> Vec<String> {
+    let files = walk(root, 9).filter(|found| matches!(found, Found::File { .. }));
+    files.map(|found| found.path().to_owned()).collect()
+}
+
+#[test]
+fn the_data_folder_of_another_installation_is_told_by_what_it_holds() {
+    let h = Home::new();
+    for folder in ["project/other/deep", "project/half"] {
+        fs::create_dir_all(h.home.join(folder)).unwrap();
+        fs::write(h.home.join(folder).join("file"), "x").unwrap();
+    }
+    for file in ["other/token", "other/owner.lock", "half/token"] {
+        fs::write(h.home.join("project").join(file), "secret").unwrap();
+    }
+    let marked = h.protected().and_folders_with(&["owner.lock", "token"]);
+    let root = |at: &str| Root::open(h.home.join(at)).unwrap().avoiding(&marked);
+    let project = root("project").unwrap();
+    for path in ["other/token", "other/deep/file"] {
+        assert_eq!(refusal(text(&project, path)), Reason::Protected, "{path}");
+    }
+    let written = project.write_atomic("other/new", b"x", Access::Shared);
+    assert_eq!(refusal(written), Reason::Protected);
+    assert_eq!(listed(&project), ["half/file", "half/token", "notes"]);
+    for at in ["project/other", "project/other/deep"] {
+        assert_eq!(refusal(root(at)), Reason::Protected, "{at}");
+    }
+    // The one folder inside that may be used can be, whatever an agent has put into it.
+    for mark in ["owner.lock", "token"] {
+        fs::write(h.home.join("share/data/tasks/own").join(mark), "x").unwrap();
+    }
+    let own = root("share/data/tasks/own").unwrap();
+    assert_eq!(text(&own, "mine").unwrap(), "mine");
 }
 
 #[test]
@@ -170,12 +207,12 @@ fn a_walk_names_the_place_and_does_not_enter_it() {
         .iter()
         .filter(|found| !matches!(found, Found::File { .. }))
         .collect();
-    let protected = Found::Problem {
-        path: "share/data".into(),
+    let protected = ["settings.toml", "share/data"].map(|path| Found::Problem {
+        path: path.into(),
         problem: Problem::Protected,
         stamp: None,
-    };
-    assert_eq!(problems, [&protected]);
+    });
+    assert_eq!(problems, protected.each_ref());
     assert!(
         found.iter().all(|f| !f.path().contains("token")),
         "{found:?}"
@@ -251,6 +288,7 @@ fn a_file_that_is_mounted_elsewhere_is_told() {
         assert_eq!(refusal(text(&root, path)), Reason::Protected, "{path}");
     }
     assert_eq!(text(&root, "h").unwrap(), "harmless");
+    assert_eq!(listed(&root), ["h", "notes"]);
 }
 
 #[test]

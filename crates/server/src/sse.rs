@@ -100,8 +100,10 @@ pub(crate) fn follow(bridge: &Bridge, feed: Feed) -> Response {
             }
             let chunk = match heard(&mut feed, &stop).await {
                 Heard::Item(Some(FeedItem::Update(event))) => update(event.seq, &event.body),
-                // A thread's feed has none.
-                Heard::Progress(_) | Heard::Silence => keepalive(),
+                Heard::Progress(update) => {
+                    unlogged(&rpc::notification(method::UPDATE, update.as_ref()))
+                }
+                Heard::Silence => keepalive(),
                 Heard::Fault(fault) => {
                     tracing::error!(code = %fault.code, "A thread's log could not be read: {}", fault.message);
                     return None;

@@ -217,7 +217,7 @@ impl<'a> Driver<'a> {
     }
 
     pub(super) fn cancel_requested(&self) -> bool {
-        self.run.cancel_requested_at.is_some()
+        self.run.cancel_requested_at.is_some() || self.engine.has_unstored_cancel(self.id())
     }
 
     /// Waits until something about this run was decided elsewhere: a stop, or an answer. Nothing

@@ -15,6 +15,7 @@ pub(crate) mod phase;
 mod policy;
 pub(crate) mod stall;
 pub(crate) mod time;
+pub(crate) mod unstored_cancel;
 pub(crate) mod update;
 pub(crate) mod view;
 mod wording;

@@ -1,12 +1,18 @@
 //! `session.delete`: everything that the bridge holds of a thread goes, for good.
 //!
 //! The wish is on the disk before anything is removed, and is forgotten with the last row. So a
-//! deletion that a crash cut short is finished at the next start. Where several servers share a
+//! deletion that a crash cut short is finished at the next start; one that was asked for on a full disk and
+//! cut short must be asked for again. Where several servers share a
 //! database, each removes what it has of the thread, and the last of them the records.
 
-use std::sync::PoisonError;
+use std::{
+    collections::HashSet,
+    sync::{MutexGuard, PoisonError},
+};
 
-use threadline_contract::{AppThreadKey, Fault, Millis, RunId, method::SessionDeleted};
+use threadline_contract::{
+    AccountId, AppThreadKey, Code, Fault, Millis, RunId, method::SessionDeleted,
+};
 use threadline_store::{Deletion, Phase, Run, Session};
 use tracing::{info, warn};
 
@@ -14,6 +20,13 @@ use crate::{Caller, Engine, attachments, run::patience::Patience};
 
 /// Runs that are looked at together.
 const PAGE: u32 = 200;
+
+/// Whether it is on the disk that a thread is to go. On a full one it cannot be, until something has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Stored,
+    Unstored,
+}
 
 /// How far a thread's removal has come at this server.
 enum Removal {
@@ -48,11 +61,20 @@ impl Engine {
         if sessions.is_empty() && !self.is_wished(&deletion).await? {
             return Ok(gone(true));
         }
-        store.ask_deletion(&deletion, Millis::now()).await?;
-        if !sessions.is_empty() {
-            self.close_session(caller, thread).await?;
+        let wish = match store.ask_deletion(&deletion, Millis::now()).await {
+            Ok(_) => Wish::Stored,
+            Err(e) => match Fault::from(e) {
+                // What goes makes room.
+                full if full.code == Code::StorageFull => Wish::Unstored,
+                other => return Err(other),
+            },
+        };
+        match wish {
+            Wish::Unstored => _ = self.cancel_session(caller, thread).await?,
+            Wish::Stored if !sessions.is_empty() => _ = self.close_session(caller, thread).await?,
+            Wish::Stored => {}
         }
-        self.begin_removing(deletion.clone());
+        self.begin_removing(deletion.clone(), wish);
         // A run may take its time to stop; the deletion goes on without a listener.
         let removed = tokio::time::timeout(self.0.config.result_wait, self.removed(&deletion));
         match removed.await {
@@ -65,7 +87,7 @@ impl Engine {
     /// for nobody any more.
     pub(crate) async fn take_up_deletions(&self) -> Result<(), Fault> {
         for deletion in self.0.store.deletions().await? {
-            self.begin_removing(deletion);
+            self.begin_removing(deletion, Wish::Stored);
         }
         Ok(())
     }
@@ -79,7 +101,8 @@ impl Engine {
     /// Waits until nothing is left of a thread. `false`: the server stops first.
     async fn removed(&self, deletion: &Deletion) -> Result<bool, Fault> {
         let mut patience = Patience::new(10, 1);
-        while self.is_wished(deletion).await? {
+        let name = (deletion.account.clone(), deletion.thread.clone());
+        while self.is_wished(deletion).await? || self.removing().contains(&name) {
             if patience.wait(self).await.is_err() {
                 return Ok(false);
             }
@@ -88,33 +111,39 @@ impl Engine {
     }
 
     /// Removes this server's part of a thread in the background, unless that is under way.
-    fn begin_removing(&self, deletion: Deletion) {
+    fn begin_removing(&self, deletion: Deletion, wish: Wish) {
         let name = (deletion.account.clone(), deletion.thread.clone());
-        let removing = || {
-            self.0
-                .removing
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        if !removing().insert(name.clone()) {
+        if !self.removing().insert(name.clone()) {
             return;
         }
         let engine = self.clone();
         self.0.tasks.spawn(async move {
-            engine.remove(&deletion).await;
-            let mut removing = engine
-                .0
-                .removing
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            removing.remove(&name);
+            engine.remove(&deletion, wish).await;
+            engine.removing().remove(&name);
         });
     }
 
+    /// Whether this server is removing a thread.
+    pub(crate) fn is_being_removed(&self, account: &AccountId, thread: &AppThreadKey) -> bool {
+        let name = (account.clone(), thread.clone());
+        self.removing().contains(&name)
+    }
+
+    fn removing(&self) -> MutexGuard<'_, HashSet<(AccountId, AppThreadKey)>> {
+        let removing = self.0.removing.lock();
+        removing.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Removes what this server has of a thread as soon as its runs here have stopped.
-    async fn remove(&self, deletion: &Deletion) {
+    async fn remove(&self, deletion: &Deletion, mut wish: Wish) {
         let mut patience = Patience::new(20, 1);
         loop {
+            if wish == Wish::Unstored {
+                let asked = self.0.store.ask_deletion(deletion, Millis::now());
+                if asked.await.is_ok() {
+                    wish = Wish::Stored;
+                }
+            }
             match self.try_remove(deletion).await {
                 Ok(Removal::Done | Removal::OthersRemain) => return,
                 Ok(Removal::Waits) => {}

@@ -33,6 +33,8 @@ impl Engine {
         for run in recent.into_iter().filter(|r| !r.status.is_terminal()) {
             let one = self.cancel_run(caller, &run.id).await?;
             receipt.run_id = one.run_id;
+            receipt.code = receipt.code.or(one.code);
+            receipt.message = receipt.message.or(one.message);
         }
         Ok(receipt)
     }

@@ -19,6 +19,10 @@ use crate::{
     },
 };
 
+/// What is said of a stop on a full disk.
+const CANCEL_UNSTORED: &str = "The run was told to stop. The disk is full, so that is not written down yet: make room, and its end is recorded.";
+/// The same where its agent can be told nothing before there is room.
+const CANCEL_WAITS: &str = "The disk is full, and its agent can be told nothing before there is room. The run is told to stop as soon as there is.";
 /// Files of one page, when nothing else is asked for.
 const PAGE: u32 = 200;
 /// Files of one page at most.
@@ -297,11 +301,31 @@ impl Engine {
             update::CANCEL_REQUESTED,
             now,
         );
-        let outcome = self
-            .0
-            .store
-            .request_cancel(&caller.account, run, now, update::logged(&asked, None)?)
-            .await?;
+        let event = update::logged(&asked, None)?;
+        let store = &self.0.store;
+        let outcome = store.request_cancel(&caller.account, run, now, event.clone());
+        let outcome = match outcome.await {
+            Err(e) => {
+                let fault = Fault::from(e);
+                let is_full = fault.code == Code::StorageFull;
+                if !is_full || self.run_elsewhere(&record).await?.is_some() {
+                    return Err(fault);
+                }
+                let message = match self.cancel_unstored(&record, event).await? {
+                    true => CANCEL_UNSTORED,
+                    false => CANCEL_WAITS,
+                };
+                return Ok(Receipt {
+                    accepted: true,
+                    cancelled: false,
+                    run_id: Some(record.id),
+                    closed: None,
+                    code: Some(Code::StorageFull),
+                    message: Some(message.to_owned()),
+                });
+            }
+            Ok(outcome) => outcome,
+        };
         let (Cancel::Asked(run) | Cancel::AlreadyAsked(run) | Cancel::AlreadyEnded(run)) = outcome;
         Ok(Receipt {
             accepted: true,

@@ -84,6 +84,12 @@ impl Engine {
         let files = attachments::verify(&turn.attachments)?;
         self.takes_files(&runtime, &attachments::outlines(&files))?;
         threadline_artifacts::deliverables::check(&turn.deliverables)?;
+        // The database knows it too, unless there was no room to tell it.
+        if self.is_being_removed(&caller.account, &turn.thread) {
+            return Err(conflict(StoreError::Conflict(
+                "the thread is being deleted",
+            )));
+        }
         let session = self.session_for(caller, &turn, &runtime, continues, existing);
         let session = session.await?;
         // Another server was asked for the thread's first turn at the same moment, and was quicker.

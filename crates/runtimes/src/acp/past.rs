@@ -346,6 +346,7 @@ impl Past {
 
 impl journaled::Past for Past {
     type Line = Line;
+    const WAITS_FOR_ROOM: bool = false;
 
     fn begin(begun: Begun) -> Line {
         Line::Begun(Box::new(begun))

@@ -20,7 +20,7 @@ mod work;
 use std::sync::Arc;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, QuestionId, Removed, RunId, RuntimeId, SessionKey,
+    AppThreadKey, Code, Fault, Millis, QuestionId, Removed, RunId, RuntimeId, SessionKey,
     method::DEMONSTRATION,
 };
 
@@ -146,6 +146,10 @@ impl Runtime for Builtin {
 
     fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
         Box::pin(self.runs.ask(run))
+    }
+
+    fn waits_for_room(&self, run: &RunRef) -> Option<Millis> {
+        self.runs.here(run)?.record.no_room_since()
     }
 
     fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>> {

@@ -180,6 +180,7 @@ impl Past {
 
 impl journaled::Past for Past {
     type Line = Entry;
+    const WAITS_FOR_ROOM: bool = true;
 
     fn begin(begun: Begun) -> Entry {
         Entry::Begun(Box::new(begun))

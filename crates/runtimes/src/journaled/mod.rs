@@ -28,6 +28,8 @@ pub(crate) struct Begun {
 pub(crate) trait Past: Default + Send + 'static {
     /// One line of the journal.
     type Line: Serialize + DeserializeOwned + Send + 'static;
+    /// Whether a run waits for room when its journal cannot be written; else whoever works on it sees to that.
+    const WAITS_FOR_ROOM: bool;
 
     /// The line that takes a run on.
     fn begin(begun: Begun) -> Self::Line;

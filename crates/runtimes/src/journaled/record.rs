@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use threadline_contract::{Code, Fault};
+use threadline_contract::{Code, Fault, Millis};
 use threadline_files::{
     Access, Durability, Journal, JournalError, JournalReader, Reason, Root, atomic,
 };
@@ -17,6 +17,9 @@ use crate::local::storage_fault;
 
 /// How long a journal that another writer is about to let go of is waited for.
 const HANDOVER: Duration = Duration::from_secs(3);
+/// Pauses between two tries to write on a full disk.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A run's journal, open for writing.
 pub(crate) struct Record<P> {
@@ -24,6 +27,8 @@ pub(crate) struct Record<P> {
     inner: Mutex<Inner<P>>,
     /// Where the journal ends. Readers sleep on it; the journal itself is what they read.
     bell: watch::Sender<u64>,
+    /// Since when a line waits for room.
+    no_room: Mutex<Option<Millis>>,
 }
 
 struct Inner<P> {
@@ -50,6 +55,7 @@ impl<P: Past> Record<P> {
             path: path.to_owned(),
             inner: Mutex::new(Inner { journal, past }),
             bell,
+            no_room: Mutex::default(),
         })
     }
 
@@ -73,18 +79,23 @@ impl<P: Past> Record<P> {
         self.lock().past.told_until(frame);
     }
 
-    /// Writes one line.
+    /// Since when a line waits for room on the disk.
+    pub(crate) fn no_room_since(&self) -> Option<Millis> {
+        *self.lock_no_room()
+    }
+
+    /// Writes one line, at once or not at all.
     pub(crate) async fn write(
         self: &Arc<Self>,
         line: P::Line,
         durability: Durability,
     ) -> Result<(), Fault> {
-        self.decide(durability, |_| Ok(Some(line))).await
+        self.decide_at_once(durability, |_| Ok(Some(line))).await
     }
 
     /// Writes the line that `decide` makes of the past, if any; nobody else writes in between.
     /// Readers hear of it when it is in the file. It happens on a thread of its own, so a caller
-    /// that is dropped meanwhile leaves a whole line behind.
+    /// that is dropped meanwhile leaves a whole line behind. Waits for room where the runtime's runs do.
     pub(crate) async fn decide(
         self: &Arc<Self>,
         durability: Durability,
@@ -94,39 +105,89 @@ impl<P: Past> Record<P> {
             .await
     }
 
+    /// The same without waiting for room: for whoever is not the run itself.
+    pub(crate) async fn decide_at_once(
+        self: &Arc<Self>,
+        durability: Durability,
+        decide: impl FnOnce(&P) -> Result<Option<P::Line>, Fault> + Send + 'static,
+    ) -> Result<(), Fault> {
+        let lines = Lines::new([decide], |past, decide| decide(past));
+        self.try_to_write(durability, lines).await?.1
+    }
+
     /// The same for each of several things, one after the other: each is decided by a past that holds
     /// the lines of those before it.
     pub(crate) async fn decide_each<T: Send + 'static>(
         self: &Arc<Self>,
         durability: Durability,
-        things: impl IntoIterator<Item = T> + Send + 'static,
-        mut decide: impl FnMut(&P, T) -> Result<Option<P::Line>, Fault> + Send + 'static,
+        things: impl IntoIterator<Item = T, IntoIter: Send + 'static>,
+        decide: impl FnMut(&P, T) -> Result<Option<P::Line>, Fault> + Send + 'static,
     ) -> Result<(), Fault> {
-        let record = Arc::clone(self);
-        let written = spawn_blocking(move || {
-            let mut inner = record.lock();
-            for thing in things {
-                let Some(line) = decide(&inner.past, thing)? else {
-                    continue;
-                };
-                // A task that was cancelled may have left a line behind that comes too late.
-                if inner.past.ended().is_some() {
-                    return Err(Fault::new(Code::Conflict, "The run has ended already."));
+        let mut lines = Lines::new(things, decide);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let (left, tried) = self.try_to_write(durability, lines).await?;
+            let waits = P::WAITS_FOR_ROOM && left.pending.is_some();
+            match tried {
+                Err(fault) if waits && fault.code == Code::StorageFull => {
+                    self.lock_no_room().get_or_insert_with(Millis::now);
                 }
-                let end = inner
-                    .journal
-                    .append(&line, durability)
-                    .map_err(journal_fault)?;
-                inner.past.apply(line);
-                // Under the lock, so that the bell never goes backwards.
-                record.bell.send_replace(end);
+                tried => {
+                    *self.lock_no_room() = None;
+                    return tried;
+                }
             }
-            Ok(())
+            lines = left;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Writes the lines, and gives back those that could not be written.
+    async fn try_to_write<L: LineSource<P>>(
+        self: &Arc<Self>,
+        durability: Durability,
+        mut lines: L,
+    ) -> Result<(L, Result<(), Fault>), Fault> {
+        let record = Arc::clone(self);
+        let tried = spawn_blocking(move || {
+            let written = record.write_lines(durability, &mut lines);
+            (lines, written)
         });
-        written.await.unwrap_or_else(|e| {
+        tried.await.map_err(|e| {
             tracing::error!(error = %e, "writing a run's journal broke");
-            Err(Fault::internal())
+            Fault::internal()
         })
+    }
+
+    fn write_lines(
+        &self,
+        durability: Durability,
+        lines: &mut impl LineSource<P>,
+    ) -> Result<(), Fault> {
+        let mut inner = self.lock();
+        while let Some(line) = lines.next(&inner.past)? {
+            // A task that was cancelled may have left a line behind that comes too late.
+            if inner.past.ended().is_some() {
+                return Err(Fault::new(Code::Conflict, "The run has ended already."));
+            }
+            match inner.journal.append(&line, durability) {
+                Ok(end) => {
+                    inner.past.apply(line);
+                    // Under the lock, so that the bell never goes backwards.
+                    self.bell.send_replace(end);
+                }
+                Err(e) => {
+                    lines.put_back(line);
+                    return Err(journal_fault(e));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lock_no_room(&self) -> MutexGuard<'_, Option<Millis>> {
+        self.no_room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was written reaches the disk.
@@ -138,6 +199,57 @@ impl<P: Past> Record<P> {
 
     fn lock(&self) -> MutexGuard<'_, Inner<P>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lines that are made one by one, each from what is in the journal by then.
+trait LineSource<P: Past>: Send + 'static {
+    fn next(&mut self, past: &P) -> Result<Option<P::Line>, Fault>;
+    /// A line that could not be written: it is the next one again.
+    fn put_back(&mut self, line: P::Line);
+}
+
+struct Lines<P: Past, I, D> {
+    things: I,
+    decide: D,
+    pending: Option<P::Line>,
+}
+
+impl<P, I, D> Lines<P, I, D>
+where
+    P: Past,
+    I: Iterator,
+    D: FnMut(&P, I::Item) -> Result<Option<P::Line>, Fault>,
+{
+    fn new(things: impl IntoIterator<Item = I::Item, IntoIter = I>, decide: D) -> Self {
+        Self {
+            things: things.into_iter(),
+            decide,
+            pending: None,
+        }
+    }
+}
+
+impl<P, T, I, D> LineSource<P> for Lines<P, I, D>
+where
+    P: Past,
+    I: Iterator<Item = T> + Send + 'static,
+    D: FnMut(&P, T) -> Result<Option<P::Line>, Fault> + Send + 'static,
+{
+    fn next(&mut self, past: &P) -> Result<Option<P::Line>, Fault> {
+        if let Some(line) = self.pending.take() {
+            return Ok(Some(line));
+        }
+        for thing in self.things.by_ref() {
+            if let Some(line) = (self.decide)(past, thing)? {
+                return Ok(Some(line));
+            }
+        }
+        Ok(None)
+    }
+
+    fn put_back(&mut self, line: P::Line) {
+        self.pending = Some(line);
     }
 }
 

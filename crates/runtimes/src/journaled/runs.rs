@@ -265,9 +265,13 @@ impl<W: Work> Runs<W> {
             let needless = past.cancel_asked() || past.ended().is_some();
             Ok((!needless).then(W::Past::stop))
         };
-        let asked = live.record.decide(Durability::Now, ask).await;
+        let asked = live.record.decide_at_once(Durability::Now, ask).await;
         live.cancel.cancel();
-        asked
+        match asked {
+            // Who works on it has heard it, and writes the end down when there is room.
+            Err(fault) if W::Past::WAITS_FOR_ROOM && fault.code == Code::StorageFull => Ok(()),
+            asked => asked,
+        }
     }
 
     /// Adds the line that `decide` makes of a run's past, if any.
@@ -277,7 +281,7 @@ impl<W: Work> Runs<W> {
         decide: impl FnOnce(&W::Past) -> Result<Option<LineOf<W>>, Fault> + Send + 'static,
     ) -> Result<(), Fault> {
         match self.find(run, Want::Resume(0)).await? {
-            Standing::Live(live) => live.record.decide(Durability::Now, decide).await,
+            Standing::Live(live) => live.record.decide_at_once(Durability::Now, decide).await,
             Standing::Ended => {
                 let past = self.read(run).await?.unwrap_or_default();
                 decide(&past).map(|_| ())

@@ -153,7 +153,7 @@ async fn a_listing_skips_our_own_folders_and_says_so() {
             "config (Threadline's own, not listed)\n\
              data (Threadline's own, not listed)\n\
              hosts (Threadline's own, not listed)\n\
-             loaded.toml (6 bytes)\n\
+             loaded.toml (Threadline's own, not listed)\n\
              mine.md (4 bytes)"
         )
     );

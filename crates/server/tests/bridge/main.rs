@@ -10,6 +10,7 @@ mod accounts;
 mod continuity;
 mod deletions;
 mod download;
+mod full_disk;
 mod gate;
 mod hostile;
 mod operator;

@@ -279,7 +279,10 @@ impl Folder {
 /// What the disk said, for the model; or the end, where no model can help.
 fn told(error: Error, path: &str) -> Why {
     let why = match error.reason() {
-        Reason::NoSpace | Reason::ReadOnly => return Why::End(storage_fault(error)),
+        Reason::ReadOnly => return Why::End(storage_fault(error)),
+        Reason::NoSpace => {
+            "was not written: the disk is full. Write less, or tell the person to make room"
+        }
         Reason::NotRelative => "is not a plain relative path",
         Reason::Symlink => "leads out of the work folder through a symbolic link",
         Reason::Protected => {

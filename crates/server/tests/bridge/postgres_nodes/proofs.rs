@@ -41,7 +41,7 @@ async fn stranger(answer: Option<&'static str>) -> (String, Sent) {
     (url, sent)
 }
 
-async fn with_a_stranger(answer: Option<&'static str>) -> (World, Value, String, Sent) {
+async fn with_a_stranger(answer: Option<&'static str>) -> (World, Value, String, Sent, String) {
     let Nodes {
         a,
         b,
@@ -55,14 +55,14 @@ async fn with_a_stranger(answer: Option<&'static str>) -> (World, Value, String,
         &database,
         &format!("update nodes set url = '{url}' where node = 'a'"),
     );
-    (b, result, url, sent)
+    (b, result, url, sent, database)
 }
 
 const BELIEVE_ME: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nthreadline-node: a\r\ncontent-length: 70\r\nconnection: close\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"status\":\"completed\",\"text\":\"forged\"}}";
 
 #[tokio::test]
 async fn a_stranger_at_a_servers_address_is_sent_no_request_and_not_believed() {
-    let (b, result, url, sent) = with_a_stranger(Some(BELIEVE_ME)).await;
+    let (b, result, url, sent, _) = with_a_stranger(Some(BELIEVE_ME)).await;
     let refused = b.rpc("session.message", turn("draft:1", FOLLOW_UP)).await;
     assert_eq!(
         refused["error"],
@@ -87,7 +87,7 @@ async fn a_stranger_at_a_servers_address_is_sent_no_request_and_not_believed() {
 
 #[tokio::test]
 async fn a_server_that_hangs_is_waited_for_once() {
-    let (b, result, _, sent) = with_a_stranger(None).await;
+    let (b, result, _, sent, database) = with_a_stranger(None).await;
     for _ in 0..5 {
         let told = b.ended("draft:1").await;
         assert_eq!(
@@ -102,6 +102,13 @@ async fn a_server_that_hangs_is_waited_for_once() {
         assert_eq!(code, json!("SESSION_CONTINUATION_UNAVAILABLE"));
     }
     assert_eq!(sent.lock().unwrap().len(), 2);
+    // It has noted that it is there: it is asked again.
+    postgres::run_on(
+        &database,
+        "update nodes set seen_at = seen_at + 1 where node = 'a'",
+    );
+    b.code("session.message", turn("draft:1", FOLLOW_UP)).await;
+    assert_eq!(sent.lock().unwrap().len(), 3);
     b.stop().await;
 }
 
@@ -122,6 +129,7 @@ async fn a_pass_is_good_for_one_request_to_one_server() {
     let to = |name: &str| Node {
         name: name.into(),
         url: None,
+        seen_at: None,
     };
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "acp.capabilities"}).to_string();
     let other_body = body.replace("1,", "2,");
