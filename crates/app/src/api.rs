@@ -22,7 +22,9 @@ use threadline_contract::{
 
 pub use self::{
     deletion::{DeleteParams, Deleted, DeletionPreview, FileTotal, OwnFile},
-    queue::{CancelParams, EditTurnParams, Queue, QueueParams, QueuedTurnView, TurnParams},
+    queue::{
+        CancelParams, EditTurnParams, Queue, QueueParams, QueuedTurnView, TurnParams, WaitsFor,
+    },
     turn::TurnView,
 };
 
@@ -274,6 +276,9 @@ pub struct Summary {
     /// How many turns of it wait.
     #[serde(default)]
     pub queued_turns: u32,
+    /// Its turn was taken by its bridge, and waits there for a free place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueuePlace>,
     /// Why its last run did not succeed, as the thread was told; shortened where it is long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -65,7 +65,7 @@ pub(crate) enum Command {
     Answer(Answer),
     /// Cancel a thread's run, and drop the messages that wait
     Cancel(OneThread),
-    /// See the messages that wait; drop or edit one of them
+    /// List the messages that wait here for their thread or for a place; drop or edit one of them
     #[command(after_help = QUEUE)]
     Queue(Queue),
     /// Send the last message of a thread that ran again, as a new run
@@ -146,9 +146,10 @@ Examples:
   threadline queue drop river-report --turn 2        the second of several
   threadline queue edit river-report \"Add a map\"    what it shall say instead
 
-A message waits here while its thread is busy, or while every place of the OpenClaw gateway is taken.
-Turns that the bridge has taken already, and that wait there for a place, are listed by
-`threadline status`. Dropping one touches neither the run before it nor the messages beside it; `threadline cancel` ends all of them. An
+It lists the messages that wait here: behind the run of their own thread, or for a free place of the
+OpenClaw gateway. A turn that its bridge has taken and that waits there for a free place is not among
+them: `threadline threads` calls it queued, `threadline status` says its place, and
+`threadline cancel` stops it. Dropping one touches neither the run before it nor the messages beside it; `threadline cancel` ends all of them. An
 edited message keeps its place, its attachments and what it has to deliver (--expect).";
 
 const DELETE: &str = "\

@@ -227,7 +227,7 @@ impl RunLine {
     pub fn word(&self) -> &'static str {
         match (self.status, self.stage) {
             (RunStatus::Running, _) if self.cancel_requested => "cancelling",
-            (RunStatus::Running, Some(Stage::Queued)) => "in line",
+            (RunStatus::Running, Some(Stage::Queued)) => "queued",
             (RunStatus::Running, Some(Stage::Preparing)) => "getting ready",
             (RunStatus::Running, Some(Stage::Waiting)) => "waits for an answer",
             (RunStatus::Running, Some(Stage::Verifying)) => "looking for its files",

@@ -20,7 +20,7 @@ use threadline_contract::{
 use threadline_runtimes::{Availability, Readiness, Runtime};
 use threadline_store::Phase;
 
-use crate::{Caller, Engine, engine::Lane, workdir};
+use crate::{Caller, Engine, engine::Lane, run::phase::holds_place, workdir};
 
 /// A runtime that does not answer a probe in this time is not available.
 const PROBE_TIME: Duration = Duration::from_secs(5);
@@ -145,7 +145,9 @@ impl Engine {
     async fn load(&self, runtime: &RuntimeId) -> Result<(u32, u32), Fault> {
         let entries = self.lane_entries(runtime).await?;
         let queued = entries.iter().filter(|e| e.phase == Phase::Queued).count();
-        Ok(((entries.len() - queued) as u32, queued as u32))
+        // One whose files are being collected has left the runtime, and its place is free.
+        let active = entries.iter().filter(|e| holds_place(e.phase)).count();
+        Ok((active as u32, queued as u32))
     }
 
     /// Every runtime's lane as it stands: its provider name, turns that run, turns that wait.

@@ -64,6 +64,10 @@ impl maud::Render for State {
 
 /// How a thread in a list stands.
 pub(crate) fn state_of(thread: &Summary) -> State {
+    let quietly = thread.open_questions == 0 && !thread.away;
+    if thread.queue.is_some() && quietly {
+        return State::new(Look::Quiet, "queued");
+    }
     state(
         thread.lifecycle_status,
         thread.last_result_code,
@@ -91,7 +95,7 @@ pub(crate) fn state_of_view(view: &ThreadView) -> State {
             return State::new(Look::Waiting, "waiting");
         }
         match view.progress.as_ref().map(|p| p.stage) {
-            Some(Stage::Queued) => return State::new(Look::Quiet, "waits for its turn"),
+            Some(Stage::Queued) => return State::new(Look::Quiet, "queued"),
             Some(Stage::Preparing) => return State::new(Look::Running, "getting ready"),
             Some(Stage::Verifying) => return State::new(Look::Running, "looking for its files"),
             Some(Stage::Collecting) => return State::new(Look::Running, "collecting its files"),
@@ -123,7 +127,7 @@ fn state(
             State::new(Look::Waiting, "waiting for you")
         }
         Lifecycle::Running => State::new(Look::Running, "working"),
-        Lifecycle::Queued => State::new(Look::Quiet, "waits for its turn"),
+        Lifecycle::Queued => State::new(Look::Quiet, "queued"),
         Lifecycle::Ready => match (result, sync) {
             (None, _) => State::new(Look::Quiet, "ready"),
             (Some(ResultCode::Success), Some(SyncStatus::Syncing)) => {

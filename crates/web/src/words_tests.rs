@@ -51,7 +51,7 @@ fn every_state_has_a_word() {
     let lost = Some(ResultCode::Code(Code::AgentLost));
     for (lifecycle, result, sync, asked, look, word) in [
         (Ready, None, None, false, Look::Quiet, "ready"),
-        (Queued, None, None, false, Look::Quiet, "waits for its turn"),
+        (Queued, None, None, false, Look::Quiet, "queued"),
         (
             Running,
             None,

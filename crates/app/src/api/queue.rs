@@ -51,6 +51,20 @@ pub struct EditTurnParams {
 pub struct Queue {
     /// In the order in which they were asked for, lane by lane.
     pub turns: Vec<QueuedTurnView>,
+    /// How many turns their bridges have taken that wait there for a free place. They cannot be edited any
+    /// more, and are cancelled like runs.
+    #[serde(default)]
+    pub queued_at_bridge: u32,
+}
+
+/// What a turn waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitsFor {
+    /// The turn before it in its own thread.
+    OwnThread,
+    /// A free place of its gateway.
+    Place,
 }
 
 /// A turn that waits.
@@ -65,6 +79,8 @@ pub struct QueuedTurnView {
     pub request_id: RequestId,
     /// What to do.
     pub prompt: String,
+    /// What it waits for.
+    pub waits_for: WaitsFor,
     /// Its place among the turns of its lane that wait; 1 is the first.
     pub position: u32,
     /// How many turns of its lane wait.

@@ -313,6 +313,8 @@ impl Core {
             return;
         };
         summary.open_questions = u32::try_from(live.questions.len()).unwrap_or(u32::MAX);
+        let running = summary.lifecycle_status == Lifecycle::Running;
+        summary.queue = live.queue.filter(|_| running);
         summary.away |= live.away.is_some() && summary.lifecycle_status == Lifecycle::Running;
     }
 

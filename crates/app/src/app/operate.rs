@@ -21,7 +21,7 @@ impl App {
         let bridge = self.core.endpoints.bridge(LOCAL)?;
         let none = serde_json::json!({});
         let mut status: OperatorStatus = bridge.call(method::OPERATOR_STATUS, &none).await?;
-        // Turns that wait here are in the same line; the bridge has not heard of them.
+        // Turns that wait here for a place are in the same line; the bridge has not heard of them.
         let waiting = self.core.waiting_by_runtime(LOCAL);
         status.open.queued += waiting.values().copied().map(u64::from).sum::<u64>();
         for line in &mut status.runtimes {

@@ -1,6 +1,9 @@
 //! Turns that wait, one by one: listed, dropped, edited.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use threadline_contract::{
     AppThreadKey, Code, Fault, Millis, QueuePlace, RequestId, RuntimeId,
@@ -9,7 +12,7 @@ use threadline_contract::{
 
 use super::{App, Core};
 use crate::{
-    api::{EditTurnParams, Queue, QueueParams, QueuedTurnView, ThreadView, TurnParams},
+    api::{EditTurnParams, Queue, QueueParams, QueuedTurnView, ThreadView, TurnParams, WaitsFor},
     change,
     records::lock,
 };
@@ -20,10 +23,10 @@ impl App {
         let core = &self.core;
         let only = params.thread.as_deref().map(|text| core.find(text));
         let only: Option<AppThreadKey> = only.transpose()?;
-        let in_line = lock(&core.lanes).in_line();
+        let in_line = core.in_line();
         let mut records: HashMap<AppThreadKey, TaskThread> = HashMap::new();
         let mut turns = Vec::new();
-        for (key, request, place) in in_line {
+        for (key, request, place, waits_for) in in_line {
             if only.as_ref().is_some_and(|only| *only != key) {
                 continue;
             }
@@ -35,7 +38,7 @@ impl App {
             let mut waiting = record.context_state.queued_turns.iter();
             // One that started meanwhile does not wait.
             if let Some(turn) = waiting.find(|t| t.request_id == request) {
-                turns.push(view_of(record, turn, place));
+                turns.push(view_of(record, turn, place, waits_for));
             }
         }
         turns.sort_by(|a, b| {
@@ -45,7 +48,14 @@ impl App {
                 &b.request_id,
             ))
         });
-        Ok(Queue { turns })
+        let live = lock(&core.live);
+        let at_bridge = live
+            .iter()
+            .filter(|(key, live)| live.queue.is_some() && only.as_ref().is_none_or(|o| o == *key));
+        Ok(Queue {
+            turns,
+            queued_at_bridge: u32::try_from(at_bridge.count()).unwrap_or(u32::MAX),
+        })
     }
 
     /// Drops one turn that waits. The run before it and the turns beside it are not touched.
@@ -75,12 +85,29 @@ impl App {
 }
 
 impl Core {
-    /// How many turns wait here for each runtime of a bridge.
+    /// Every turn that waits here, with its place in its lane and what it waits for.
+    fn in_line(&self) -> Vec<(AppThreadKey, RequestId, QueuePlace, WaitsFor)> {
+        let lanes = lock(&self.lanes);
+        let mut earlier: HashSet<AppThreadKey> = HashSet::new();
+        let line = lanes.in_line().into_iter();
+        line.map(|(key, request, place)| {
+            let first = earlier.insert(key.clone());
+            let waits_for = match first && !lanes.busy(&key) {
+                true => WaitsFor::Place,
+                false => WaitsFor::OwnThread,
+            };
+            (key, request, place, waits_for)
+        })
+        .collect()
+    }
+
+    /// How many turns wait here for a place of each runtime of a bridge.
     pub(super) fn waiting_by_runtime(&self, endpoint: &str) -> HashMap<RuntimeId, u32> {
-        let in_line = lock(&self.lanes).in_line();
+        let in_line = self.in_line();
+        let for_place = in_line.iter().filter(|(.., what)| *what == WaitsFor::Place);
         let mut waiting = HashMap::new();
         self.records.index(|index| {
-            for (key, ..) in &in_line {
+            for (key, ..) in for_place {
                 let entry = index.get(key).filter(|entry| entry.endpoint == endpoint);
                 if let Some(runtime) = entry.and_then(|entry| entry.summary.runtime.clone()) {
                     *waiting.entry(runtime).or_default() += 1;
@@ -111,12 +138,18 @@ impl Core {
     }
 }
 
-fn view_of(record: &TaskThread, turn: &QueuedTurn, place: QueuePlace) -> QueuedTurnView {
+fn view_of(
+    record: &TaskThread,
+    turn: &QueuedTurn,
+    place: QueuePlace,
+    waits_for: WaitsFor,
+) -> QueuedTurnView {
     QueuedTurnView {
         thread_id: record.thread_id.clone(),
         thread_name: record.name.clone(),
         request_id: turn.request_id.clone(),
         prompt: turn.prompt.clone(),
+        waits_for,
         position: place.position,
         queued: place.queued,
         attachments: u32::try_from(turn.attachments.len()).unwrap_or(u32::MAX),

@@ -51,6 +51,7 @@ impl Entry {
                 files_now: None,
                 open_questions: 0,
                 queued_turns: u32::try_from(context.queued_turns.len()).unwrap_or(u32::MAX),
+                queue: None,
                 reason: reason(record),
                 away: is_unheard(record),
             },

@@ -3,10 +3,10 @@
 use pretty_assertions::assert_eq;
 use threadline_app::{
     LaneSize,
-    api::{EditTurnParams, Queue, QueueParams, QueuedTurnView, SendParams, TurnParams},
+    api::{EditTurnParams, Queue, QueueParams, QueuedTurnView, SendParams, TurnParams, WaitsFor},
 };
 use threadline_contract::{
-    Code, Deliverable, RequestId, ResultCode, context, method,
+    Code, Deliverable, QueuePlace, RequestId, ResultCode, context, method,
     thread::{Lifecycle, SyncStatus, TaskThread, TurnState},
     turn::InlineAttachment,
 };
@@ -94,13 +94,14 @@ async fn every_turn_that_waits_is_listed_with_its_place() {
             thread: thread.map(str::to_owned),
         })
     };
-    let row = |thread: &TaskThread, position: u32| {
+    let row = |thread: &TaskThread, position: u32, waits_for: WaitsFor| {
         let turn = &thread.context_state.queued_turns[0];
         QueuedTurnView {
             thread_id: thread.thread_id.clone(),
             thread_name: thread.name.clone(),
             request_id: turn.request_id.clone(),
             prompt: turn.prompt.clone(),
+            waits_for,
             position,
             queued: 2,
             attachments: u32::try_from(turn.attachments.len()).unwrap(),
@@ -109,18 +110,51 @@ async fn every_turn_that_waits_is_listed_with_its_place() {
         }
     };
     let all = Queue {
-        turns: vec![row(&other, 1), row(&first, 2)],
+        turns: vec![
+            row(&other, 1, WaitsFor::Place),
+            row(&first, 2, WaitsFor::OwnThread),
+        ],
+        queued_at_bridge: 0,
     };
     assert_eq!(all.turns[1].attachments, 1);
     assert_eq!(list(None).await.unwrap(), all);
     let own = Queue {
-        turns: vec![row(&first, 2)],
+        turns: vec![row(&first, 2, WaitsFor::OwnThread)],
+        queued_at_bridge: 0,
     };
     assert_eq!(list(Some(&first.name)).await.unwrap(), own);
     assert_eq!(
         list(Some("nobody")).await.unwrap_err().code,
         Code::ThreadNotFound
     );
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_at_its_bridge_is_told_apart_from_one_that_runs() {
+    let world = World::new().await;
+    let thread = busy(&world, &[]).await;
+    let run = world.bridge.run_of(&thread.thread_id).unwrap();
+    let place = QueuePlace {
+        position: 1,
+        queued: 2,
+    };
+    let listed = async || world.app.list(&Default::default()).await.unwrap().threads[0].queue;
+    let at_bridge = async || {
+        let queue = world.app.queue_list(QueueParams::default()).await.unwrap();
+        (queue.turns.len(), queue.queued_at_bridge)
+    };
+    assert_eq!((listed().await, at_bridge().await), (None, (0, 0)));
+    world.bridge.emit(&run, |update| {
+        update.event = "queued".to_owned();
+        update.queue = Some(place);
+    });
+    eventually("it is queued", || async { listed().await == Some(place) }).await;
+    assert_eq!(at_bridge().await, (0, 1));
+    world
+        .bridge
+        .emit(&run, |update| update.event = "started".to_owned());
+    eventually("it runs", || async { listed().await.is_none() }).await;
+    assert_eq!(at_bridge().await, (0, 0));
 }
 
 #[tokio::test]
@@ -196,7 +230,13 @@ async fn the_only_turn_of_a_thread_that_waits_leaves_it_ready_when_it_is_dropped
         )
     );
     let none = world.app.queue_list(QueueParams::default()).await.unwrap();
-    assert_eq!(none, Queue { turns: vec![] });
+    assert_eq!(
+        none,
+        Queue {
+            turns: vec![],
+            queued_at_bridge: 0
+        }
+    );
     assert_eq!(world.app.busy(), 1);
     let left = std::fs::read_dir(world.config.data.join("outbox")).unwrap();
     assert_eq!(left.count(), 1);

@@ -28,16 +28,28 @@ async fn list(context: &Context, client: &Client, thread: Option<String>) -> Res
     let of_thread = thread.as_deref().map(words::line);
     let found: Queue = client.call(api::QUEUE_LIST, QueueParams { thread }).await?;
     context.print(&found, || match (found.turns.is_empty(), of_thread) {
-        (true, Some(thread)) => format!("Nothing of {thread} waits.\n"),
-        (true, None) => "Nothing waits.\n".to_owned(),
-        (false, _) => queue::waiting(
-            &found.turns,
-            Millis::now(),
-            &TimeZone::system(),
-            context.out,
-        ),
+        (true, Some(thread)) => format!("No message of {thread} waits.\n{}", at_bridge(&found)),
+        (true, None) => format!("No message waits.\n{}", at_bridge(&found)),
+        (false, _) => {
+            let turns = queue::waiting(
+                &found.turns,
+                Millis::now(),
+                &TimeZone::system(),
+                context.out,
+            );
+            turns + &at_bridge(&found)
+        }
     });
     Ok(Exit::Done)
+}
+
+/// What waits where it cannot be edited any more.
+fn at_bridge(found: &Queue) -> String {
+    match found.queued_at_bridge {
+        0 => String::new(),
+        1 => "1 turn is queued at its bridge for a free place: `threadline status` shows it, `threadline cancel` stops it.\n".to_owned(),
+        n => format!("{n} turns are queued at their bridge for a free place: `threadline status` shows them, `threadline cancel` stops one.\n"),
+    }
 }
 
 async fn drop_one(context: &Context, client: &Client, which: QueueTurn) -> Result<Exit, Fault> {
@@ -86,7 +98,7 @@ fn pick(mut turns: Vec<QueuedTurnView>, which: &QueueTurn) -> Result<QueuedTurnV
     let thread = words::line(&which.thread);
     let not_there = |why: String| Err(Fault::new(Code::TurnNotWaiting, why));
     if turns.is_empty() {
-        return not_there(format!("Nothing of {thread} waits."));
+        return not_there(format!("No message of {thread} waits."));
     }
     let Some(named) = &which.turn else {
         if turns.len() == 1 {

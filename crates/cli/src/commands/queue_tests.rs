@@ -9,6 +9,7 @@ fn turn(request: &str) -> QueuedTurnView {
         thread_name: "river-report".into(),
         request_id: RequestId::new(request).unwrap(),
         prompt: format!("say {request}"),
+        waits_for: threadline_app::api::WaitsFor::OwnThread,
         position: 1,
         queued: 2,
         attachments: 0,
@@ -48,6 +49,6 @@ fn a_message_is_named_where_several_wait() {
     }
     assert_eq!(
         picked(&[], None),
-        Err("TURN_NOT_WAITING: Nothing of river waits.".into())
+        Err("TURN_NOT_WAITING: No message of river waits.".into())
     );
 }

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
-use threadline_app::api::{self, Asked, AskedQuestion, Named, NoParams};
+use threadline_app::api::{self, Asked, AskedQuestion, Named, NoParams, Queue, QueueParams};
 use threadline_contract::{
     Fault, Millis,
     operator::{OperatorStatus, RunsPage, RunsParams, SessionsPage, SessionsParams, WhichRuns},
@@ -23,6 +23,8 @@ pub(crate) struct Shown {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sessions: Option<Named<SessionsPage>>,
     pub(crate) questions: Vec<AskedQuestion>,
+    /// Messages that wait here, in their threads or for a place.
+    pub(crate) waiting: Queue,
 }
 
 pub(super) async fn show(context: &Context, args: Status) -> Result<Exit, Fault> {
@@ -50,6 +52,7 @@ pub(super) async fn show(context: &Context, args: Status) -> Result<Exit, Fault>
             false => None,
         },
         questions: asked.questions,
+        waiting: client.call(api::QUEUE_LIST, QueueParams::default()).await?,
     };
     context.print(&shown, || {
         status::all(&shown, Millis::now(), &TimeZone::system(), context.out)

@@ -142,7 +142,7 @@ pub(crate) const KEYS: [Key; 43] = [
     key(
         "lanes.queue_minutes",
         &["THREADLINE_QUEUE_MINUTES"],
-        "how long a turn may wait for a place before it fails with QUEUE_TIMEOUT; 0 is for ever",
+        "how long a turn may wait for a place in its runtime's lane before it fails with QUEUE_TIMEOUT; neither the wait for its own thread's run nor the time in which the server is down counts; 0 is for ever",
     ),
     own(
         "openclaw.url",

@@ -98,7 +98,15 @@ fn ways(
         ways.push(("Restore", format!("threadline restore {name}")));
         return ways;
     }
-    if thread.lifecycle_state.status == Lifecycle::Running {
+    let waiting = context.queued_turns.len() as u64;
+    if waiting > 0 {
+        let what = count(waiting, "message");
+        ways.push(("Waiting", format!("{what}: threadline queue list {name}")));
+    }
+    if matches!(
+        thread.lifecycle_state.status,
+        Lifecycle::Running | Lifecycle::Queued
+    ) {
         ways.push(("Watch", format!("threadline watch {name}")));
         ways.push(("Cancel", format!("threadline cancel {name}")));
         return ways;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
-use threadline_app::api::QueuedTurnView;
+use threadline_app::api::{QueuedTurnView, WaitsFor};
 use threadline_contract::{AppThreadKey, Millis};
 
 use super::{
@@ -45,10 +45,16 @@ pub(crate) fn waiting(
                 0 => String::new(),
                 n => format!(", {}", count(n.into(), "file")),
             };
+            let what = match turn.waits_for {
+                WaitsFor::OwnThread => "for the run before it".to_owned(),
+                WaitsFor::Place => {
+                    format!("for a free place ({} of {})", turn.position, turn.queued)
+                }
+            };
             [
                 turn.thread_name.clone(),
                 number.to_string(),
-                format!("{when}{files}"),
+                format!("{when}{files}, {what}"),
             ]
         })
         .collect();

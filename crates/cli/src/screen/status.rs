@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use threadline_app::api::ThreadName;
+use threadline_app::api::{ThreadName, WaitsFor};
 use threadline_contract::{
     AppThreadKey, Millis,
     operator::{HostLine, HostState, RunLine, RuntimeLine, SessionLine, Standing},
 };
 
 use super::{
-    Terminal, tables,
+    Terminal, queue, tables,
     words::{ago, clock, count, line, took},
     wrap::hanging,
 };
@@ -32,17 +32,16 @@ pub(crate) fn all(shown: &Shown, now: Millis, zone: &TimeZone, to: Terminal) -> 
     let status = &shown.status.of;
     let mut out = format!(
         "{}  {}\n",
-        to.bold(&format!(
-            "{} running, {} in line, {}",
-            status.open.running,
-            status.open.queued,
-            count(status.questions.into(), "open question")
-        )),
+        to.bold(&headline(shown)),
         to.dim(&format!("version {}", status.version))
     );
     if !shown.questions.is_empty() {
         out.push_str(&page.title("Waiting for an answer"));
         out.push_str(&tables::questions(&shown.questions, now, zone, to));
+    }
+    if !shown.waiting.turns.is_empty() {
+        out.push_str(&page.title("Waiting messages"));
+        out.push_str(&queue::waiting(&shown.waiting.turns, now, zone, to));
     }
     out.push_str(&page.title("Runs"));
     if shown.runs.of.runs.is_empty() {
@@ -76,6 +75,36 @@ pub(crate) fn all(shown: &Shown, now: Millis, zone: &TimeZone, to: Terminal) -> 
         out.push_str(&page.idle(&idle, &shown.status.names));
     }
     out
+}
+
+/// How many of everything there is. What counts as running holds a place, of this account or of another.
+fn headline(shown: &Shown) -> String {
+    let status = &shown.status.of;
+    let places: u64 = status
+        .runtimes
+        .iter()
+        .map(|runtime| u64::from(runtime.state.active))
+        .sum();
+    let others = places.saturating_sub(status.open.running);
+    let mut parts = vec![match others {
+        0 => format!("{} running", status.open.running),
+        n => format!(
+            "{} running (and {n} of other accounts)",
+            status.open.running
+        ),
+    }];
+    parts.push(format!("{} queued", status.open.queued));
+    if status.open.collecting > 0 {
+        parts.push(format!("{} collecting files", status.open.collecting));
+    }
+    let behind = shown.waiting.turns.iter();
+    let behind = behind.filter(|turn| turn.waits_for == WaitsFor::OwnThread);
+    match behind.count() as u64 {
+        0 => {}
+        n => parts.push(format!("{} waiting in their threads", count(n, "message"))),
+    }
+    parts.push(count(status.questions.into(), "open question"));
+    parts.join(", ")
 }
 
 impl Page<'_> {
@@ -126,7 +155,7 @@ impl Page<'_> {
             true => "ready",
         };
         let lane = format!(
-            "{} of {} places, {} of {} in line",
+            "{} of {} places, {} of {} queued",
             runtime.state.active, provider.max_active, runtime.state.queued, provider.max_queued
         );
         let error = runtime.last_error.as_ref().map(|error| {

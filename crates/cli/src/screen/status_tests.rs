@@ -38,6 +38,11 @@ fn shown() -> Shown {
         runs: serde_json::from_value(runs).unwrap(),
         sessions: None,
         questions: vec![],
+        waiting: serde_json::from_value(json!({"turns": [{
+            "threadId": "draft:1", "threadName": "river-report", "requestId": "q", "prompt": "Add a map",
+            "waitsFor": "own_thread", "position": 1, "queued": 1, "attachments": 0, "queuedAtMs": 60_000,
+        }]}))
+        .unwrap(),
     }
 }
 
@@ -47,7 +52,10 @@ fn everything_says_why_since_when_on_what_evidence_and_what_is_next() {
     assert_eq!(
         text,
         "\
-1 running, 0 in line, 0 open questions  version 0.1.0
+1 running, 0 queued, 1 message waiting in their threads, 0 open questions  version 0.1.0
+
+Waiting messages
+river-report  1  1 min ago, for the run before it  Add a map
 
 Runs
 river-report  done  builtin · 1 min 1 s · 8.4 k tokens read, 12 written, $0.031
@@ -59,7 +67,7 @@ river-report  done  builtin · 1 min 1 s · 8.4 k tokens read, 12 written, $0.03
 There are more: --before 41 shows them.
 
 Runtimes
-Builtin agent  ready  builtin · 1 of 5 places, 0 of 20 in line
+Builtin agent  ready  builtin · 1 of 5 places, 0 of 20 queued
   Why       demonstration
   Since     00:00:00 (2 min ago)
   Evidence  The record. (1 min ago)

@@ -36,6 +36,7 @@ pub(crate) fn threads(list: &[Summary], now: Millis, zone: &TimeZone, to: Termin
                 t.files_now,
                 t.open_questions > 0,
                 t.away,
+                t.queue.is_some(),
             );
             let files = match (t.files, t.files_now) {
                 (0, _) if t.earlier_files > 0 => format!("{} earlier", t.earlier_files),
@@ -110,6 +111,7 @@ pub(crate) fn thread(
         Some(FilesNow::of(&t.context_state.last_artifacts)),
         !view.questions.is_empty(),
         is_away(view),
+        view.queue.is_some(),
     );
     let mut facts = Vec::new();
     if t.lifecycle_state.status == Lifecycle::Archived {
@@ -140,6 +142,14 @@ pub(crate) fn thread(
     let waits = view.progress.as_ref().and_then(|p| p.message.as_deref());
     if let Some(waits) = waits {
         out.push_str(&format!("{}\n", to.warn(&line(waits))));
+    }
+    if let Some(place) = view.queue.filter(|_| state == "queued") {
+        let runtime = t.execution_binding.runtime.as_ref();
+        let whose = runtime.map_or_else(String::new, |runtime| format!(" of {runtime}"));
+        out.push_str(&format!(
+            "Queued: it waits for a free place{whose}, number {} of {} in line.\n",
+            place.position, place.queued
+        ));
     }
     out.push_str(&transcript(&t.context_state, now, zone, to));
     for question in &view.questions {

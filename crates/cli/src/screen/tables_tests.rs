@@ -34,6 +34,7 @@ fn listed(
         files_now: (files > 0).then_some(FilesNow::AsDelivered),
         open_questions: 0,
         queued_turns: 0,
+        queue: None,
         reason: None,
         away: false,
     }

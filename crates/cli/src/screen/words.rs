@@ -206,12 +206,14 @@ pub(crate) fn standing(
     files: Option<FilesNow>,
     asks: bool,
     away: bool,
+    queued: bool,
 ) -> &'static str {
     match (lifecycle, result) {
         _ if asks => "asks you",
         (Lifecycle::Running, _) if away => "waiting for its bridge",
+        (Lifecycle::Running, _) if queued => "queued",
         (Lifecycle::Running, _) => "running",
-        (Lifecycle::Queued, _) => "waiting",
+        (Lifecycle::Queued, _) => "queued",
         (Lifecycle::Ready | Lifecycle::Archived, Some(ResultCode::Success)) => {
             match (sync, files) {
                 (Some(SyncStatus::Syncing), _) => "syncing",

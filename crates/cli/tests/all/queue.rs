@@ -63,7 +63,7 @@ fn ctrl_c_on_a_message_that_waits_drops_it_and_nothing_else() {
 #[test]
 fn messages_that_wait_are_listed_dropped_and_edited() {
     let (world, name) = busy();
-    assert_eq!(world.run(&["queue"]).ended(0).out, "Nothing waits.\n");
+    assert_eq!(world.run(&["queue"]).ended(0).out, "No message waits.\n");
     for text in ["secnod", "third"] {
         world
             .run(&["run", "--thread", &name, text, "--detach"])
@@ -72,8 +72,20 @@ fn messages_that_wait_are_listed_dropped_and_edited() {
     let listed = world.run(&["queue", "list", &name]).ended(0).out;
     assert_eq!(
         listed,
-        format!("{name}  1  just now  secnod\n{name}  2  just now  third\n")
+        format!(
+            "{name}  1  just now, for the run before it  secnod\n{name}  2  just now, for the run before it  third\n"
+        )
     );
+    let shown = world.run(&["show", &name]).ended(0).out;
+    let way = format!("Waiting 2 messages: threadline queue list {name}\n");
+    assert!(shown.contains(&way), "{shown}");
+    let status = world.run(&["status"]).ended(0).out;
+    let head = status.lines().next().unwrap();
+    assert!(
+        head.starts_with("1 running, 0 queued, 2 messages waiting in their threads, "),
+        "{status}"
+    );
+    assert!(status.contains(&listed), "{status}");
     let said = world.run(&["queue", "drop", &name]).ended(2);
     assert!(said.err.contains("--turn 2  third"), "{said:?}");
     let said = world.run(&["queue", "drop", &name, "--turn", "2"]).ended(0);

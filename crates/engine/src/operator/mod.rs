@@ -15,7 +15,7 @@ use threadline_contract::{
 use threadline_runtimes::AgentHost;
 use threadline_store::{Phase, RunOverview, Session, SessionState, StoreError};
 
-use self::standing::{Around, Seen, short};
+use self::standing::{Around, Offer, Seen, short};
 use crate::{
     Caller, Engine,
     capabilities::Stand,
@@ -47,7 +47,15 @@ impl Engine {
             let last_error = self.0.store.last_failure(account, &runtime).await?;
             let since = self.lane(&runtime).and_then(|lane| lane.stands_since());
             runtimes.push(RuntimeLine {
-                standing: standing::of_runtime(&state, place.as_deref(), since),
+                standing: standing::of_runtime(
+                    &state,
+                    &Offer {
+                        place: place.as_deref(),
+                        since,
+                        is_waited_for: self.awaited(&runtime).is_some(),
+                        queue_wait: self.0.config.rules.queue_wait,
+                    },
+                ),
                 last_error: last_error.map(last_error_of),
                 runtime,
                 state,
@@ -151,6 +159,8 @@ impl Engine {
             question,
             heard,
             no_room_since,
+            awaited: self.awaited(&run.runtime),
+            queue_wait: self.0.config.rules.queue_wait,
         };
         Ok(RunLine {
             stage: standing::stage(&run, question.is_some()),
@@ -170,14 +180,18 @@ impl Engine {
         })
     }
 
+    /// What keeps turns of a runtime from beginning just now, if they wait for it.
+    fn awaited(&self, runtime: &RuntimeId) -> Option<String> {
+        self.lane(runtime)?.runtime.waits_for()
+    }
+
     fn waits(&self, run: &RunOverview, looked: &Looked) -> Option<Around> {
         let entries = looked.lanes.get(&run.runtime)?;
         let size = self.lane(&run.runtime)?.runtime.lane();
         if run.phase != Phase::Queued {
             return None;
         }
-        let earlier = entries.iter().take_while(|entry| entry.run != run.id);
-        let own = earlier.into_iter().any(|e| e.session == run.session_key);
+        let own = lane::waits_for_own_turn(entries, &run.id);
         match lane::place(entries, &run.id, size) {
             Place::Wait(place) => Some(Around { place, own }),
             Place::Go => None,

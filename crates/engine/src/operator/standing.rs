@@ -1,6 +1,8 @@
 //! Why something stands as it does, since when, how that is known, and what happens next: decided from
 //! what was looked up, for people to read.
 
+use std::time::Duration;
+
 use threadline_contract::{
     Code, Millis, Question, QueuePlace, RunStatus, SetBy, Stage,
     code::beside,
@@ -10,7 +12,7 @@ use threadline_contract::{
 use threadline_runtimes::AgentHost;
 use threadline_store::{ArtifactState, LastEvent, Phase, RunOverview, Session, SessionState};
 
-use crate::run::phase;
+use crate::run::{phase, update};
 
 /// Characters of a reason; the snapshot has it whole.
 const REASON: usize = 500;
@@ -30,6 +32,22 @@ pub(super) struct Seen<'a> {
     pub(super) heard: Option<LastEvent>,
     /// Since when it waits for room on a disk.
     pub(super) no_room_since: Option<Millis>,
+    /// What keeps its runtime's turns from beginning.
+    pub(super) awaited: Option<String>,
+    /// How long a turn may wait for a place.
+    pub(super) queue_wait: Option<Duration>,
+}
+
+/// What was looked up about a runtime.
+pub(super) struct Offer<'a> {
+    /// Its address, or where its program lies.
+    pub(super) place: Option<&'a str>,
+    /// Since when it stands so.
+    pub(super) since: Option<Millis>,
+    /// A turn that is sent while it is away waits for it.
+    pub(super) is_waited_for: bool,
+    /// How long a turn may wait for a place.
+    pub(super) queue_wait: Option<Duration>,
 }
 
 /// Why a run waits.
@@ -80,9 +98,14 @@ fn open(run: &RunOverview, seen: &Seen<'_>) -> Standing {
     }
     match run.phase {
         Phase::Queued => {
-            let (why, next) = waits(runtime, seen.wait);
+            let (why, next) = waits(runtime, seen);
             told(why, run.created_at, next)
         }
+        Phase::Preparing if seen.awaited.is_some() => told(
+            seen.awaited.clone().unwrap_or_default(),
+            run.created_at,
+            format!("It begins when {name} can be reached, and fails if that takes too long."),
+        ),
         Phase::Preparing => told(
             "Its folders are being made.".into(),
             run.created_at,
@@ -128,9 +151,15 @@ fn open(run: &RunOverview, seen: &Seen<'_>) -> Standing {
     }
 }
 
-fn waits(runtime: &ProviderState, wait: Option<Around>) -> (String, String) {
+fn waits(runtime: &ProviderState, seen: &Seen<'_>) -> (String, String) {
     let most = runtime.provider.max_active;
-    match wait {
+    let limit = seen.queue_wait.map(|limit| {
+        format!(
+            " If it waits here for more than {}, it fails (`lanes.queue_minutes`).",
+            update::span(limit)
+        )
+    });
+    match seen.wait {
         Some(Around { own: true, .. }) => (
             "It waits for the turn before it on its session.".into(),
             "It begins by itself when that turn has ended.".into(),
@@ -140,7 +169,10 @@ fn waits(runtime: &ProviderState, wait: Option<Around>) -> (String, String) {
                 "All {most} places of {} are taken. It is number {} of {} in line.",
                 runtime.provider.label, place.position, place.queued
             ),
-            "It begins by itself when a place is free and it is its turn.".into(),
+            format!(
+                "It begins by itself when a place is free and it is its turn.{}",
+                limit.unwrap_or_default()
+            ),
         ),
         None => (
             "A place is free for it.".into(),
@@ -271,18 +303,24 @@ pub(super) fn of_session(session: &Session, last: Option<&RunOverview>) -> Stand
     }
 }
 
-pub(super) fn of_runtime(
-    state: &ProviderState,
-    place: Option<&str>,
-    since: Option<Millis>,
-) -> Standing {
-    let place = place.map_or(String::new(), |place| format!(" ({place})"));
+pub(super) fn of_runtime(state: &ProviderState, offer: &Offer<'_>) -> Standing {
+    let place = offer
+        .place
+        .map_or(String::new(), |place| format!(" ({place})"));
     let (max, queued) = (state.provider.max_active, state.provider.max_queued);
-    let next = match (state.available, state.active >= max) {
+    let next: String = match (state.available, state.active >= max) {
+        (false, _) if offer.is_waited_for => "A turn that is sent now waits for it, for two minutes at most, and then fails. It is looked at again whenever somebody asks.".into(),
         (false, _) => "Turns for it are turned away until it can be reached. It is looked at again whenever somebody asks.".into(),
         (true, true) if state.queued >= queued => "Every place is taken and the line is full: further turns are turned away until one ends.".into(),
         (true, true) => "Every place is taken: further turns wait in line.".into(),
         (true, false) => format!("It takes {} more at once.", max.saturating_sub(state.active)),
+    };
+    let next = match offer.queue_wait {
+        Some(limit) => format!(
+            "{next} A turn that waits for a place for more than {} fails (`lanes.queue_minutes`).",
+            update::span(limit)
+        ),
+        None => next,
     };
     Standing {
         why: match state.available {
@@ -292,7 +330,7 @@ pub(super) fn of_runtime(
             ),
             false => format!("{}{place}", state.about),
         },
-        since: since.unwrap_or(state.probed_at),
+        since: offer.since.unwrap_or(state.probed_at),
         evidence: "It was looked at just now; since when it stands so is as this process saw it."
             .into(),
         seen_at: state.probed_at,

@@ -63,6 +63,8 @@ fn seen(runtime: Option<&ProviderState>) -> Seen<'_> {
             at: Millis(95),
         }),
         no_room_since: None,
+        awaited: None,
+        queue_wait: None,
     }
 }
 
@@ -243,6 +245,47 @@ fn a_stage_is_told_while_the_run_is_open() {
     );
 }
 
+fn offer() -> Offer<'static> {
+    Offer {
+        place: None,
+        since: Some(Millis(5)),
+        is_waited_for: false,
+        queue_wait: None,
+    }
+}
+
+#[test]
+fn a_turn_that_waits_for_its_gateway_or_for_a_place_says_so() {
+    let codex = codex();
+    let preparing = Seen {
+        awaited: Some("The gateway is away. The turn waits for it.".into()),
+        ..seen(Some(&codex))
+    };
+    let told = of_run(&run(Phase::Preparing), &preparing);
+    assert_eq!(
+        (told.why.as_str(), told.next.as_str()),
+        (
+            "The gateway is away. The turn waits for it.",
+            "It begins when Codex can be reached, and fails if that takes too long."
+        )
+    );
+    let queued = Seen {
+        wait: Some(Around {
+            place: QueuePlace {
+                position: 1,
+                queued: 2,
+            },
+            own: false,
+        }),
+        queue_wait: Some(Duration::from_secs(60)),
+        ..seen(Some(&codex))
+    };
+    assert_eq!(
+        of_run(&run(Phase::Queued), &queued).next,
+        "It begins by itself when a place is free and it is its turn. If it waits here for more than 1 minute, it fails (`lanes.queue_minutes`)."
+    );
+}
+
 #[test]
 fn a_runtime_says_how_much_it_takes() {
     let full = ProviderState {
@@ -258,7 +301,7 @@ fn a_runtime_says_how_much_it_takes() {
         available: false,
         ..codex()
     };
-    let next = |state: &ProviderState| of_runtime(state, None, Some(Millis(5))).next;
+    let next = |state: &ProviderState| of_runtime(state, &offer()).next;
     assert_eq!(
         [next(&codex()), next(&waits), next(&full), next(&away)],
         [
@@ -268,12 +311,28 @@ fn a_runtime_says_how_much_it_takes() {
             "Turns for it are turned away until it can be reached. It is looked at again whenever somebody asks.",
         ]
     );
-    let known = of_runtime(&codex(), None, None);
+    // A gateway that is away is waited for, and a limit of the line is told.
+    let waited = Offer {
+        is_waited_for: true,
+        queue_wait: Some(Duration::from_secs(1800)),
+        ..offer()
+    };
+    assert_eq!(
+        of_runtime(&away, &waited).next,
+        "A turn that is sent now waits for it, for two minutes at most, and then fails. It is looked at again whenever somebody asks. A turn that waits for a place for more than 30 minutes fails (`lanes.queue_minutes`)."
+    );
+    let known = of_runtime(
+        &codex(),
+        &Offer {
+            since: None,
+            ..offer()
+        },
+    );
     assert_eq!(
         (known.why.as_str(), known.since),
         ("It can take work: version 2.6.0.", Millis(90))
     );
-    assert_eq!(of_runtime(&away, None, None).why, "version 2.6.0");
+    assert_eq!(of_runtime(&away, &offer()).why, "version 2.6.0");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::{
     drive::{Driver, Halt},
     kept::Kept,
     lane::{self, Place},
+    lane_clock::LaneClock,
     phase::Event,
     update,
 };
@@ -26,14 +27,11 @@ impl Driver<'_> {
         let lane = self.engine.runtime(&self.run.runtime)?;
         let mut bell = lane.bell.subscribe();
         let mut told = None;
+        let mut clock = self.lane_clock().await?;
         let stopping = self.engine.stopping().clone();
         loop {
             if self.cancel_requested() {
                 return self.never_began().await;
-            }
-            let left = self.queue_time_left();
-            if left.is_some_and(|left| left.is_zero()) {
-                return self.waited_too_long().await;
             }
             {
                 let _deciding = lane.deciding.lock().await;
@@ -45,6 +43,10 @@ impl Driver<'_> {
                             .await;
                     }
                     Place::Wait(place) => {
+                        clock.look(
+                            Instant::now(),
+                            lane::waits_for_own_turn(&entries, &self.run.id),
+                        );
                         if told != Some(place) {
                             let mut update = self.update(UpdateKind::Status, "queued");
                             update.queue = Some(place);
@@ -55,20 +57,56 @@ impl Driver<'_> {
                     }
                 }
             }
+            // Only after the lane was looked at: one that may go at the last moment goes.
+            let left = clock.left();
+            if left.is_some_and(|left| left.is_zero()) {
+                return self.waited_too_long().await;
+            }
+            if clock.is_unsaved() {
+                self.save(&mut clock).await?;
+            }
             tokio::select! {
                 _ = bell.changed() => {}
                 () = self.next_control() => self.reload().await?,
                 () = tokio::time::sleep(left.map_or(LOOK, |left| left.min(LOOK))) => {}
-                () = stopping.cancelled() => return Err(Halt::Stopping),
+                () = stopping.cancelled() => {
+                    self.save(&mut clock).await?;
+                    return Err(Halt::Stopping);
+                }
             }
         }
     }
 
-    /// How long the run may still wait for a place, where that is limited.
-    fn queue_time_left(&self) -> Option<Duration> {
-        let limit = self.engine.0.config.rules.queue_wait?;
-        let waited = Millis::now().since(self.run.created_at);
-        Some(limit.saturating_sub(Duration::from_millis(waited.unsigned_abs())))
+    /// How long the run has waited for a place: what earlier drivers of it wrote down goes on to count.
+    async fn lane_clock(&self) -> Result<LaneClock, Halt> {
+        let limit = self.engine.0.config.rules.queue_wait;
+        let waited = match limit {
+            Some(_) => {
+                Kept::read(self.engine.store(), &self.run.id)
+                    .await?
+                    .lane_waited_ms
+            }
+            None => None,
+        };
+        Ok(LaneClock::new(
+            limit,
+            Duration::from_millis(waited.unwrap_or(0)),
+        ))
+    }
+
+    async fn save(&mut self, clock: &mut LaneClock) -> Result<(), Halt> {
+        let Some(waited) = clock.to_save() else {
+            return Ok(());
+        };
+        let mut kept = Kept::read(self.engine.store(), &self.run.id).await?;
+        kept.lane_waited_ms = Some(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX));
+        let change = RunChange {
+            turn: Some(kept.text()?),
+            ..RunChange::default()
+        };
+        let store = self.engine.store();
+        self.run = store.change_run(&self.lease, change, vec![]).await?;
+        Ok(())
     }
 
     async fn waited_too_long(&mut self) -> Result<(), Halt> {

@@ -28,6 +28,9 @@ pub(crate) struct Kept {
     /// Why its files could not be collected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) artifacts_failed: Option<String>,
+    /// How long it has waited for a place in the lane, in milliseconds; only where that is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lane_waited_ms: Option<u64>,
     /// The digest of its receipt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) receipt: Option<Sha256>,
@@ -43,6 +46,7 @@ impl Kept {
             overdue: false,
             artifact_directory: None,
             artifacts_failed: None,
+            lane_waited_ms: None,
             receipt: None,
         }
     }

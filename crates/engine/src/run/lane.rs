@@ -34,6 +34,16 @@ pub(crate) fn has_room(lane: &[Entry], size: LaneSize) -> bool {
     open < u64::from(size.max_active) + u64::from(size.max_queued)
 }
 
+/// Whether a run waits for an earlier turn of its own session, and not for a place.
+pub(crate) fn waits_for_own_turn(lane: &[Entry], run: &RunId) -> bool {
+    let at = lane.iter().position(|entry| entry.run == *run);
+    at.is_some_and(|at| {
+        lane[..at]
+            .iter()
+            .any(|earlier| earlier.session == lane[at].session)
+    })
+}
+
 /// Where a waiting run stands. A run that waits for an earlier turn of its own session does not
 /// hold up others behind it. A run whose files are being collected has left the runtime, so it
 /// takes no place; but its session is busy until then, because the next turn would write into the

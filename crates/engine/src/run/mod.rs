@@ -8,6 +8,7 @@ mod end;
 mod follow;
 pub(crate) mod kept;
 pub(crate) mod lane;
+mod lane_clock;
 mod neighbour;
 pub(crate) mod patience;
 pub(crate) mod phase;

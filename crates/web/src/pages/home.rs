@@ -186,7 +186,8 @@ fn working(thread: &Summary) -> Markup {
     let waiting = u64::from(thread.queued_turns);
     let doing = match (queued, thread.open_questions) {
         _ if thread.away => "Its bridge has not answered yet",
-        (true, _) => "Another run goes first",
+        (true, _) => "Queued for a free place",
+        (false, 0) if thread.queue.is_some() => "Queued for a free place",
         (false, 0) => "At work",
         (false, _) => "Asked you something",
     };

@@ -179,7 +179,7 @@ fn summary(of: &OperatorStatus) -> String {
     let open = of.open;
     let mut parts = vec![
         format!("{} running", open.running),
-        format!("{} in line", open.queued),
+        format!("{} queued", open.queued),
     ];
     if open.collecting > 0 {
         parts.push(format!("{} collecting files", open.collecting));

@@ -72,11 +72,11 @@ async fn every_state_is_told_with_its_reasons() {
     contains(
         &page,
         &[
-            "2 running · 1 in line · 1 open question · version t",
+            "2 running · 1 queued · 1 open question · version t",
             "<summary>Why t</summary>",
             "Evidence t",
             "Next t",
-            "2 of 2 places taken · 1 of 3 in line",
+            "2 of 2 places taken · 1 of 3 queued",
             "cannot be reached",
             "last error ",
             "process <span class=\"num\">41</span>, agent <span class=\"num\">42</span>",

@@ -145,5 +145,10 @@ async fn a_turn_that_waits_too_long_for_a_place_fails_with_its_own_code() {
     // Whoever gets a place in time is not ended by it.
     start("draft:3", "[[sleep 1500]] [[say done]]").await;
     assert_eq!(bridge.ended("draft:3").await["text"], json!("done"));
+    // Nor does the wait for the run of the own thread count.
+    start("draft:3", "[[sleep 2500]] [[say first]]").await;
+    bridge.at_stage("draft:3", "working").await;
+    start("draft:3", "[[say second]]").await;
+    assert_eq!(bridge.ended("draft:3").await["text"], json!("second"));
     bridge.stop().await;
 }

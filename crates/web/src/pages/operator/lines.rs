@@ -143,7 +143,7 @@ pub(super) fn runtime(runtime: &RuntimeLine, names: &Names) -> Markup {
             div.top { b { (provider.label) } (state) }
             p.why {
                 (runtime.state.active) " of " (provider.max_active) " places taken · "
-                (runtime.state.queued) " of " (provider.max_queued) " in line"
+                (runtime.state.queued) " of " (provider.max_queued) " queued"
                 @if let Some(error) = error {
                     " · " span.bad { "last error " (words::ago(error.at)) }
                 }
