@@ -33,12 +33,13 @@ export function changing(how) {
   const before = new Map(guarded().map((element) => [element, place(element)]));
   how();
   const after = guarded();
-  if (!isPresent && performance.now() < FIRST_DRAWN_MS) return;
+  const isFirst = !isPresent && performance.now() < FIRST_DRAWN_MS;
   for (const element of after) {
     const was = before.get(element);
     before.delete(element);
     const is = place(element);
-    if (!was || Math.hypot(is.left - was.left, is.top - was.top) > 2) hold(element, STILL_MS);
+    const moved = !was || Math.hypot(is.left - was.left, is.top - was.top) > 2;
+    if (moved && !isFirst) hold(element, STILL_MS);
   }
   if (before.size) changed = performance.now();
 }
