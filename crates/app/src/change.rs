@@ -474,6 +474,29 @@ pub(crate) fn synced(
     })
 }
 
+/// Whether a result or a sync of a turn brought anything that the thread did not have: asking again does not
+/// move a thread in lists.
+pub(crate) fn is_news(before: &TaskThread, after: &TaskThread, request: &RequestId) -> bool {
+    let lasting = |record: &TaskThread| {
+        let mut result = record.result_of(request).cloned().unwrap_or_default();
+        let trouble = matches!(
+            result.artifact_sync_status,
+            Some(SyncStatus::Partial | SyncStatus::Failed)
+        );
+        // What was told while nothing was missing is told again by every sync.
+        result.artifact_sync_detail = result.artifact_sync_detail.filter(|_| trouble);
+        result.artifact_sync_status = None;
+        result.artifact_sync_at_ms = None;
+        (
+            record.lifecycle_state.clone(),
+            record.context_state.messages.len(),
+            record.context_state.last_artifacts.len(),
+            result,
+        )
+    };
+    lasting(before) != lasting(after)
+}
+
 /// The next turn begins a new session.
 pub(crate) fn forget_session(record: &mut TaskThread) {
     record.context_state.task_association = None;

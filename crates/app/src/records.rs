@@ -115,9 +115,20 @@ impl Records {
         thread: &AppThreadKey,
         change: impl FnOnce(&mut TaskThread) -> Result<T, Fault>,
     ) -> Result<(TaskThread, T), Fault> {
+        self.update_as(thread, change, |_, _| true).await
+    }
+
+    /// As [`update`](Self::update), for a change that may bring nothing new: then the thread keeps its place
+    /// in lists. `is_news` sees the record before and after.
+    pub(crate) async fn update_as<T>(
+        &self,
+        thread: &AppThreadKey,
+        change: impl FnOnce(&mut TaskThread) -> Result<T, Fault>,
+        is_news: impl FnOnce(&TaskThread, &TaskThread) -> bool,
+    ) -> Result<(TaskThread, T), Fault> {
         let writer = self.writer(thread);
         let guard = writer.lock().await;
-        let done = self.change(thread, change, Loud::Yes).await;
+        let done = self.change(thread, change, is_news, Loud::Yes).await;
         drop(guard);
         self.release(thread, writer);
         done
@@ -136,7 +147,7 @@ impl Records {
             change(record);
             Ok(())
         };
-        let done = self.change(thread, change, Loud::No).await;
+        let done = self.change(thread, change, |_, _| false, Loud::No).await;
         drop(guard);
         self.release(thread, writer);
         done.map(drop)
@@ -146,13 +157,14 @@ impl Records {
         &self,
         thread: &AppThreadKey,
         change: impl FnOnce(&mut TaskThread) -> Result<T, Fault>,
+        is_news: impl FnOnce(&TaskThread, &TaskThread) -> bool,
         loud: Loud,
     ) -> Result<(TaskThread, T), Fault> {
         let before = self.read(thread).await?;
         let mut record = before.clone();
         let out = change(&mut record)?;
         if record != before {
-            if loud == Loud::Yes {
+            if is_news(&before, &record) {
                 record.updated_at_ms = Millis::now().max(before.updated_at_ms);
             }
             self.write(&record, loud).await?;

@@ -1,12 +1,20 @@
 // Whatever has just come, or has moved under the pointer, cannot have been meant: for a moment it does
-// nothing. So does a key, after the list of what can be answered has changed.
+// nothing. So does a key, after the list of what can be answered has changed. While a page is drawn for the
+// first time nobody has aimed at anything on it yet, so that holds nothing back.
 
 const STILL_MS = 1500;
+const FIRST_DRAWN_MS = 3000;
+const PRESENCE = ['pointermove', 'pointerdown', 'wheel', 'keydown'];
 
 let changed = performance.now();
+let isPresent = false; // the person has done something on this page
 const timers = new WeakMap();
 
 export function begin() {
+  for (const kind of PRESENCE) {
+    const there = () => (isPresent = true);
+    document.addEventListener(kind, there, { capture: true, once: true, passive: true });
+  }
   document.addEventListener('click', refuse, true);
 }
 
@@ -25,11 +33,13 @@ export function changing(how) {
   const before = new Map(guarded().map((element) => [element, place(element)]));
   how();
   const after = guarded();
+  const isFirst = !isPresent && performance.now() < FIRST_DRAWN_MS;
   for (const element of after) {
     const was = before.get(element);
     before.delete(element);
     const is = place(element);
-    if (!was || Math.hypot(is.left - was.left, is.top - was.top) > 2) hold(element, STILL_MS);
+    const moved = !was || Math.hypot(is.left - was.left, is.top - was.top) > 2;
+    if (moved && !isFirst) hold(element, STILL_MS);
   }
   if (before.size) changed = performance.now();
 }

@@ -16,7 +16,7 @@ async fn browser_operator_sees_why_and_acts_in_place() {
         w.enter().await;
         w.press("Operator").await;
         w.sees("h1", "Operator").await;
-        w.sees(".lead", "2 running · 0 in line · 1 open question")
+        w.sees(".lead", "2 running · 0 queued · 1 open question")
             .await;
         w.sees(".need .what", "Which colour?").await;
         w.sees(".line .state.waiting", "waits for an answer").await;
@@ -35,11 +35,11 @@ async fn browser_operator_sees_why_and_acts_in_place() {
         w.sees(".line .why", "last error").await;
 
         w.press("blue").await;
-        w.sees(".lead", "1 running · 0 in line · 0 open questions")
+        w.sees(".lead", "1 running · 0 queued · 0 open questions")
             .await;
         w.press("Cancel").await;
         w.click("#sure .danger").await;
-        w.sees(".lead", "0 running · 0 in line · 0 open questions")
+        w.sees(".lead", "0 running · 0 queued · 0 open questions")
             .await;
         w.sees(".operator", "Nothing runs and nothing waits.").await;
 

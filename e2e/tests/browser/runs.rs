@@ -114,7 +114,7 @@ async fn browser_stops_retries_follows_up_and_puts_away() {
         w.sees(".you.later", "Now it").await;
         w.sees(
             ".aside-you",
-            "Queued · goes out when the turn before it has ended",
+            "Waiting · goes out when the turn before it has ended",
         )
         .await;
         assert_eq!(

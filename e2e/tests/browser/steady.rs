@@ -218,6 +218,33 @@ async fn browser_gives_and_cancels_nothing_by_accident() {
     .await;
 }
 
+/// A page that was just opened has not changed under anybody.
+#[tokio::test]
+async fn browser_drops_a_waiting_message_right_after_its_page_was_opened() {
+    let up = Up::with_asking_agent().await;
+    let hangs = up
+        .send("[[write a.txt = one]] [[write b.txt = two]] [[hang]] [[say never]]")
+        .await;
+    browse(up, |w, up| async move {
+        w.enter().await;
+        for number in 0..3 {
+            let prompt = format!("Wait {number}");
+            up.app("app.send", json!({"thread": hangs, "prompt": prompt}))
+                .await;
+            w.go(&format!("/threads/{hangs}")).await;
+            // The steps above it push it down when they are drawn.
+            w.until("document.querySelector('.work').childElementCount > 0")
+                .await;
+            w.js("[...document.querySelectorAll('.waits button')].find((b) => b.innerText.trim() === 'Drop').click()")
+                .await;
+            w.until("!document.querySelector('.waits')").await;
+            let queue = up.app("app.queue.list", json!({})).await;
+            assert_eq!(queue["turns"], json!([]), "{number}");
+        }
+    })
+    .await;
+}
+
 fn next(random: &mut u64) -> u64 {
     *random ^= *random << 13;
     *random ^= *random >> 7;

@@ -390,9 +390,11 @@ impl Core {
         let now = Millis::now();
         let (_, applied) = self
             .surely("A result", || {
-                self.records.update(key, |record| {
-                    change::ended(record, request, &told.snapshot, &verdict, now)
-                })
+                self.records.update_as(
+                    key,
+                    |record| change::ended(record, request, &told.snapshot, &verdict, now),
+                    |before, after| change::is_news(before, after, request),
+                )
             })
             .await?;
         match (applied, sync) {

@@ -108,11 +108,7 @@ impl Core {
                         Ok(())
                     })
                     .await?;
-                match files {
-                    0 => "It left no files.".to_owned(),
-                    1 => "It left 1 file, which stays at its bridge.".to_owned(),
-                    n => format!("It left {n} files, which stay at its bridge."),
-                }
+                left_there(files, association, &record.name)
             }
         };
         let mut view = self.view(key).await?;
@@ -239,9 +235,11 @@ impl Core {
         let now = Millis::now();
         let (_, applied) = self
             .surely("What was brought", || {
-                self.records.update(key, |record| {
-                    Ok(change::synced(record, &task.request_id, &outcome, now))
-                })
+                self.records.update_as(
+                    key,
+                    |record| Ok(change::synced(record, &task.request_id, &outcome, now)),
+                    |before, after| change::is_news(before, after, &task.request_id),
+                )
             })
             .await?;
         if !applied {
@@ -321,6 +319,20 @@ impl Core {
         let request = request.clone();
         self.outbox(move |outbox| outbox.tidy(&request)).await
     }
+}
+
+/// Where the files of a cancelled run are, and how they go.
+fn left_there(files: usize, association: &TaskAssociation, name: &str) -> String {
+    let folder = association.remote_working_directory.as_ref();
+    let folder = folder.map_or_else(String::new, |folder| format!(" in `{folder}`"));
+    let left = match files {
+        0 => return "It left no files.".to_owned(),
+        1 => format!("It left 1 file, which stays at its bridge{folder}."),
+        n => format!("It left {n} files, which stay at its bridge{folder}."),
+    };
+    format!(
+        "{left} What you need of it can be copied there; `threadline archive {name}` and `threadline delete {name}` remove it with the thread."
+    )
 }
 
 fn lookup(record: &TaskThread, run: Option<threadline_contract::RunId>) -> TaskParams {

@@ -12,7 +12,7 @@ use threadline_contract::{
 };
 
 use crate::support::{
-    Plan, World, id, on_openclaw, paths, settled, standing, transcript, wait_for_run,
+    Plan, World, eventually, id, on_openclaw, paths, settled, standing, transcript, wait_for_run,
 };
 
 #[tokio::test]
@@ -102,6 +102,8 @@ async fn a_turn_that_was_turned_away_is_tried_again_with_its_files() {
     let run = wait_for_run(&world, &first.thread).await;
     world.bridge.complete(&run, Plan::done("there is room"));
     world.settled(id(&first.thread)).await;
+    // Its result is stored a moment before its place is free.
+    eventually("its place is free", || async { world.app.busy() == 0 }).await;
     let view = again().await.unwrap();
     wait_for_run(&world, &view.thread).await;
     let sent = world.bridge.turns().pop().unwrap().params;

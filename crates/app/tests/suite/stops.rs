@@ -93,11 +93,13 @@ async fn a13_what_comes_after_a_stop_is_ignored() {
     assert!(task.unwrap().cancel_requested);
     // And nothing brings it later either: what became of it is told.
     let synced = world.app.sync(id(&thread)).await.unwrap();
+    let task = after.context_state.task_association.as_ref().unwrap();
+    let (name, folder) = (&after.name, task.remote_working_directory.as_ref().unwrap());
     assert_eq!(
-        synced.notice.as_deref(),
-        Some(
-            "The last run was cancelled, so nothing of it is brought. It left 1 file, which stays at its bridge. Retry sends it again."
-        )
+        synced.notice,
+        Some(format!(
+            "The last run was cancelled, so nothing of it is brought. It left 1 file, which stays at its bridge in `{folder}`. What you need of it can be copied there; `threadline archive {name}` and `threadline delete {name}` remove it with the thread. Retry sends it again."
+        ))
     );
     assert_eq!(synced.thread, after);
     assert_eq!(tree(&world.workspace(&after)), [""; 0]);

@@ -11,7 +11,7 @@ use threadline_contract::{
     thread::{MAX_TURN_FILES, SyncStatus, TaskThread, TurnState},
 };
 
-use crate::support::{Plan, World, id, settled, wait_for_run};
+use crate::support::{Plan, World, eventually, id, settled, wait_for_run};
 
 /// A thread whose first turn runs and whose second waits behind it.
 async fn two_turns(world: &World, second: Plan) -> (TaskThread, RequestId) {
@@ -159,6 +159,34 @@ async fn a_record_of_an_older_version_gets_the_result_of_its_last_turn() {
     fs::write(&found, serde_json::to_vec(&record).unwrap()).unwrap();
     world.restart().await;
     assert_eq!(turn(&world, &done, &request).await, before);
+}
+
+#[tokio::test]
+async fn a_sync_that_brings_nothing_new_leaves_the_thread_where_it_stands_in_lists() {
+    let world = World::new().await;
+    world.bridge.always(Plan::done("ok").file("a.txt", "a"));
+    let old = world.done("old").await;
+    let new = world.done("new").await;
+    let order = async || {
+        let list = world.app.list(&Default::default()).await.unwrap();
+        list.threads.into_iter().map(|t| t.name).collect::<Vec<_>>()
+    };
+    let sync = async || {
+        world.app.sync(id(&old)).await.unwrap();
+        eventually("the sync is over", || async { world.app.busy() == 0 }).await;
+        world.settled(id(&old)).await
+    };
+    let synced = sync().await;
+    assert_eq!(order().await, [new.name.clone(), old.name.clone()]);
+    assert_eq!(synced.updated_at_ms, old.updated_at_ms);
+    // One that brings a result the thread did not have moves it.
+    let run = world.bridge.run_of(&old.thread_id).unwrap();
+    world
+        .bridge
+        .complete(&run, Plan::done("ok").file("b.txt", "b"));
+    let synced = sync().await;
+    assert!(synced.updated_at_ms > new.updated_at_ms, "{synced:#?}");
+    assert_eq!(order().await, [old.name, new.name]);
 }
 
 /// The file of this name below a folder.

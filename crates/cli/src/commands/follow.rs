@@ -154,7 +154,7 @@ pub(super) async fn follow(follow: Follow<'_>) -> Result<Exit, Fault> {
     };
     scene.screen.finish();
     match ended {
-        Ok(true) => scene.end(out).await,
+        Ok(true) => Box::pin(scene.end(out)).await,
         Ok(false) => {
             scene.left();
             Ok(Exit::Detached)

@@ -49,6 +49,6 @@ fn a_message_is_named_where_several_wait() {
     }
     assert_eq!(
         picked(&[], None),
-        Err("TURN_NOT_WAITING: Nothing of river waits.".into())
+        Err("TURN_NOT_WAITING: No message of river waits.".into())
     );
 }

@@ -27,6 +27,7 @@ pub(crate) fn before(would: &DeletionPreview, with_my_files: bool, to: Terminal)
             line(folder)
         )),
     }
+    out.push_str(" What its bridge holds of it goes too, files of cancelled runs among it.");
     if would.yours_total.files > 0 {
         let becomes = match with_my_files {
             true => "go too",

@@ -33,11 +33,11 @@ fn what_would_go_and_what_would_stay_is_said() {
     let some = preview(vec![own("notes\u{1b}.txt", false), own("report.md", true)]);
     assert_eq!(
         before(&some, false, to),
-        "This removes river-report for good, and 1 file (7 B) that was delivered to it in /h/draft-1-1. 2 files (8 B) that you made or edited stay there:\n  notes\u{fffd}.txt  4 B\n  report.md  4 B, edited\nTo do so: threadline delete river-report --yes"
+        "This removes river-report for good, and 1 file (7 B) that was delivered to it in /h/draft-1-1. What its bridge holds of it goes too, files of cancelled runs among it. 2 files (8 B) that you made or edited stay there:\n  notes\u{fffd}.txt  4 B\n  report.md  4 B, edited\nTo do so: threadline delete river-report --yes"
     );
     assert_eq!(
         before(&preview(vec![]), true, to),
-        "This removes river-report for good, and 1 file (7 B) that was delivered to it in /h/draft-1-1.\nTo do so: threadline delete river-report --yes --with-my-files"
+        "This removes river-report for good, and 1 file (7 B) that was delivered to it in /h/draft-1-1. What its bridge holds of it goes too, files of cancelled runs among it.\nTo do so: threadline delete river-report --yes --with-my-files"
     );
 }
 

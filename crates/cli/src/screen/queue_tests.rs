@@ -32,9 +32,9 @@ fn messages_are_numbered_within_their_threads() {
     assert_eq!(
         waiting(&turns, Millis(120_000), &TimeZone::UTC, Terminal::PLAIN),
         "\
-river-report  1  2 min ago, for the run before it              Add a table
+river-report  1  2 min ago, for the run before it               Add a table
 a             1  2 min ago, 2 files, for a free place (1 of 3)  Vẽ bản đồ
-river-report  2  2 min ago, 1 file, for the run before it      Add\u{fffd}[2J a map
+river-report  2  2 min ago, 1 file, for the run before it       Add\u{fffd}[2J a map
 "
     );
 }

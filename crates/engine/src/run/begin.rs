@@ -95,7 +95,7 @@ impl Driver<'_> {
     }
 
     async fn save(&mut self, clock: &mut LaneClock) -> Result<(), Halt> {
-        let Some(waited) = clock.to_save() else {
+        let Some(waited) = clock.take_unsaved() else {
             return Ok(());
         };
         let mut kept = Kept::read(self.engine.store(), &self.run.id).await?;

@@ -52,7 +52,7 @@ impl LaneClock {
     }
 
     /// What is to be written down, if anything.
-    pub(super) fn to_save(&mut self) -> Option<Duration> {
+    pub(super) fn take_unsaved(&mut self) -> Option<Duration> {
         if self.limit.is_none() || self.waited == self.saved {
             return None;
         }
@@ -87,7 +87,7 @@ mod tests {
             (Some(seconds(30)), true)
         );
         assert_eq!(
-            (clock.to_save(), clock.to_save()),
+            (clock.take_unsaved(), clock.take_unsaved()),
             (Some(seconds(70)), None)
         );
         // Another driver goes on from there, however long nobody looked.
@@ -105,7 +105,7 @@ mod tests {
         clock.look(now, false);
         clock.look(now + seconds(900), false);
         assert_eq!(
-            (clock.left(), clock.is_unsaved(), clock.to_save()),
+            (clock.left(), clock.is_unsaved(), clock.take_unsaved()),
             (None, false, None)
         );
     }

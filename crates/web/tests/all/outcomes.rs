@@ -195,7 +195,7 @@ async fn what_became_of_turns_and_questions_stays_visible() {
         "<p class=\"small muted aside-you\">Cancelled</p>",
         "<div class=\"you later\">two</div><p class=\"small muted aside-you\">Dropped · it was cancelled before its turn came</p>",
         "<div class=\"you\">three</div><div class=\"work\"",
-        "Queued · goes out when the turn before it has ended",
+        "Waiting · goes out when the turn before it has ended",
         "You answered</span> <b>The &lt;first&gt;</b>",
         "You answered</span> <b>My own</b>",
         "The run ended before you answered</span>",

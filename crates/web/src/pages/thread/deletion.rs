@@ -38,7 +38,7 @@ pub(super) fn draw(record: &TaskThread, preview: Option<&DeletionPreview>) -> Ma
     html! {
         details.sure data-fresh {
             summary.quiet.bad { "Delete…" }
-            p.small { "The thread and what its runs delivered are removed for good. " (stays(preview)) }
+            p.small { "The thread, what its runs delivered and what its bridge holds of them, also of cancelled ones, are removed for good. " (stays(preview)) }
             @if !yours.is_empty() { (names(preview)) }
             div data-guard { (form(api::DELETE, &record.name, &here, &inside)) }
         }

@@ -200,7 +200,7 @@ fn waiting(view: &ThreadView, turn: &Turn<'_>, request: &RequestId) -> Markup {
                     Some(place) if in_line => {
                         "Queued · number " (place.position) " of " (place.queued) " in line"
                     },
-                    _ => "Queued · goes out when the turn before it has ended",
+                    _ => "Waiting · goes out when the turn before it has ended",
                 }
             }
             div.waits data-guard {
