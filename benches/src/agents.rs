@@ -11,7 +11,7 @@ use anyhow::{Context as _, ensure};
 use threadline_e2e::{agents::Agent, direct::Direct, procs, scripted_model::Model, world::World};
 
 use crate::{
-    process::{mb, rss},
+    process::{mb, pss},
     turns::{Pairs, WARM_UP, through},
 };
 
@@ -64,8 +64,8 @@ async fn one(program: &Path, agent: Agent) -> anyhow::Result<()> {
     let host = procs::named(&["agent-host", data]);
     let host = host.first().copied().context("no host runs")?;
     println!(
-        "  its host:          {:>6.2} MB RSS  (goal: under 6)",
-        mb(rss(host)?)
+        "  its host:          {:>6.2} MB PSS  (goal: under 6)",
+        mb(pss(host)?)
     );
     Ok(())
 }

@@ -13,7 +13,7 @@ use threadline_store::{
     Method, NewEvent, NewRun, Phase, RunEnd, Store, StoreConfig, StreamId, Takeover,
 };
 
-use crate::process::{mb, rss};
+use crate::process::{mb, pss};
 
 /// Runs that are written at once.
 const AT_ONCE: usize = 64;
@@ -52,8 +52,8 @@ async fn events(program: &Path) -> anyhow::Result<()> {
             .rpc("session.message", World::turn("draft:1", "again"))
             .await;
         world.ended("draft:1").await;
-        let size = rss(world.pid())?;
-        println!("{total:>9} events:    {:>6.1} MB RSS", mb(size));
+        let size = pss(world.pid())?;
+        println!("{total:>9} events:    {:>6.1} MB PSS", mb(size));
         sizes.push(size as f64);
     }
     print_ratio(&sizes);
@@ -85,8 +85,8 @@ async fn runs(program: &Path) -> anyhow::Result<()> {
             .rpc("session.start", World::turn(&thread, "one more"))
             .await;
         world.ended(&thread).await;
-        let size = rss(world.pid())?;
-        println!("{total:>9} runs:      {:>6.1} MB RSS", mb(size));
+        let size = pss(world.pid())?;
+        println!("{total:>9} runs:      {:>6.1} MB PSS", mb(size));
         sizes.push(size as f64);
     }
     print_ratio(&sizes);

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use threadline_e2e::world::World;
 
-use crate::process::{mb, rss};
+use crate::process::{mb, pss};
 
 pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     let mut world = World::of(program.to_owned());
@@ -37,8 +37,8 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
         later[2].as_secs_f64() * 1e3
     );
     println!(
-        "idle memory (RSS):   {:>6.1} MB  (goal: under 30)",
-        mb(rss(world.pid())?)
+        "idle memory (PSS):   {:>6.1} MB  (goal: under 30)",
+        mb(pss(world.pid())?)
     );
     with_kept_sessions(program).await
 }

@@ -33,19 +33,19 @@ pub(crate) fn describe_machine() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Resident memory in bytes.
-pub(crate) fn rss(pid: u32) -> anyhow::Result<u64> {
-    status(&pid.to_string(), "VmRSS:")
+/// The memory that a process costs, in bytes: pages that it shares with others count in proportion.
+pub(crate) fn pss(pid: u32) -> anyhow::Result<u64> {
+    field(&pid.to_string(), "smaps_rollup", "Pss:")
 }
 
 /// The most resident memory that this process ever had, in bytes.
 pub(crate) fn peak() -> anyhow::Result<u64> {
-    status("self", "VmHWM:")
+    field("self", "status", "VmHWM:")
 }
 
 /// The same for another process.
 pub(crate) fn peak_of(pid: u32) -> anyhow::Result<u64> {
-    status(&pid.to_string(), "VmHWM:")
+    field(&pid.to_string(), "status", "VmHWM:")
 }
 
 /// Lets the peak of a process begin anew.
@@ -53,9 +53,9 @@ pub(crate) fn forget_peak(pid: u32) -> anyhow::Result<()> {
     Ok(fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
 }
 
-fn status(process: &str, field: &'static str) -> anyhow::Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status
+fn field(process: &str, file: &str, field: &'static str) -> anyhow::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/{file}"))?;
+    let line = text
         .lines()
         .find_map(|l| l.strip_prefix(field))
         .context(field)?;

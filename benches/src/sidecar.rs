@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256 as Hasher};
 
-use crate::process::{cpu, mb, peak_of, rss};
+use crate::process::{cpu, mb, peak_of, pss};
 
 /// What a plugin would ask for at a time, and how many such requests it keeps under way.
 const PART: u64 = 1024 * 1024;
@@ -28,8 +28,8 @@ pub(crate) fn measure(program: &Path) -> anyhow::Result<()> {
     idle.call("initialize", json!({}))?;
     std::thread::sleep(Duration::from_secs(1));
     println!(
-        "idle memory (RSS):   {:>6.1} MB  (goal: under 10)",
-        mb(rss(idle.child.id())?)
+        "idle memory (PSS):   {:>6.1} MB  (goal: under 10)",
+        mb(pss(idle.child.id())?)
     );
     idle.end()?;
     for (name, size, rounds) in [("64 MiB", 64_u64 << 20, 5), ("8 GiB", 8 << 30, 2)] {

@@ -17,7 +17,7 @@ use tokio::{
     sync::watch,
 };
 
-use crate::process::rss;
+use crate::process::pss;
 
 const SUBSCRIBERS: usize = 10_000;
 
@@ -29,7 +29,7 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     world.ended("draft:1").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let address = world.url.trim_start_matches("http://").to_owned();
-    let before = rss(world.pid())?;
+    let before = pss(world.pid())?;
 
     let ready = Arc::new(AtomicUsize::new(0));
     let heard = watch::Sender::new(0_usize);
@@ -68,7 +68,7 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let each = (rss(world.pid())?.saturating_sub(before)) as f64 / SUBSCRIBERS as f64 / 1024.0;
+    let each = (pss(world.pid())?.saturating_sub(before)) as f64 / SUBSCRIBERS as f64 / 1024.0;
 
     // A follow-up turn: its first event is what they all wait for.
     let mut rounds = vec![];

@@ -10,7 +10,7 @@ use threadline_e2e::gateway::Client;
 
 use super::Bench;
 use crate::{
-    process::{forget_peak, mb, peak_of, rss},
+    process::{forget_peak, mb, peak_of, pss},
     turns::{LARGE, write_large},
 };
 
@@ -29,7 +29,7 @@ pub(super) async fn measure(bench: &Bench) -> anyhow::Result<()> {
         let pids = [bench.gateway.pid(), bench.sidecar()?, bench.world.pid()];
         let before = memory(pids, |pid| {
             forget_peak(pid)?;
-            rss(pid)
+            pss(pid)
         })?;
         let item = &run["artifacts"]["items"][0];
         let url = item["url"].as_str().context("a link")?;

@@ -11,7 +11,6 @@
 //! - [`atomic`] reads and writes our own files, whose paths nobody else chooses.
 //! - [`Journal`] is an append-only record that survives a kill at any instruction.
 //! - [`Lock`] gives a folder one owner.
-//! - [`give_back_start`] is for processes that should be small.
 //! - [`complain!`] writes a line to standard error, and lets go of it on a full disk.
 //!
 //! **Invariant**: a check is made on the open descriptor that is then used, never on a name.
@@ -21,7 +20,6 @@ mod error;
 pub mod hash;
 mod held;
 pub mod journal;
-mod lean;
 mod links;
 mod lock;
 mod protected;
@@ -37,7 +35,6 @@ pub mod walk;
 pub use error::{Error, Reason, Result};
 pub use held::read_held_at;
 pub use journal::{Journal, JournalError, JournalReader};
-pub use lean::give_back_start;
 pub use lock::{Lock, LockError};
 pub use protected::Protected;
 pub use resolve::Resolver;

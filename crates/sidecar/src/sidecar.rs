@@ -12,7 +12,6 @@ use threadline_contract::{
     Code, Fault,
     rpc::{Id, Request},
 };
-use threadline_files::give_back_start;
 
 use crate::{
     Limits, cut,
@@ -172,8 +171,6 @@ impl Shared {
                     let introduction = methods::introduction(&self.limits);
                     self.still_read(self.output.success(id, &introduction));
                 }
-                // It has started now; one that keeps more memory than it needs works all the same.
-                let _ = give_back_start();
             }
             CANCEL => self.cancel(request),
             method if methods::is_work(method) => self.admit(request),

@@ -83,12 +83,47 @@ fn what_is_not_closed_is_text() {
 }
 
 #[test]
+fn html_is_shown_and_lists_may_be_loose_or_deep() {
+    let far = "rel=\"noopener noreferrer nofollow\"";
+    for (text, want) in [
+        (
+            "<script>\nx\n</script>\n",
+            "<p>&lt;script&gt;\nx\n&lt;/script&gt;</p>".to_owned(),
+        ),
+        ("a <b>c</b>", "<p>a &lt;b&gt;c&lt;/b&gt;</p>".to_owned()),
+        (
+            "- [ ] a\n\n- b",
+            "<ul><li class=\"ticked\"><p><span aria-label=\"to do\">☐</span> a</p></li><li><p>b</p></li></ul>".to_owned(),
+        ),
+        // A picture that is a link leads where the link does.
+        (
+            "[![built](https://a.example/b.svg)](https://a.example)",
+            format!("<p><a href=\"https://a.example\" target=\"_blank\" {far}>built</a></p>"),
+        ),
+        (
+            "[a]\n\n[a]: https://a.example",
+            format!("<p><a href=\"https://a.example\" target=\"_blank\" {far}>a</a></p>"),
+        ),
+        (
+            "see xhttp://a and http:// nothing",
+            "<p>see xhttp://a and http:// nothing</p>".to_owned(),
+        ),
+    ] {
+        assert_eq!(drawn(text), want, "{text}");
+    }
+    let deep = drawn(&format!("{}x", "> ".repeat(40)));
+    let want = "<blockquote>".repeat(16) + "<p>x</p>" + &"</blockquote>".repeat(16);
+    assert_eq!(deep, want);
+}
+
+#[test]
 fn hostile_texts_cost_little() {
     let deep: String = (0..1000)
         .map(|n| format!("{}- x\n", " ".repeat(n)))
         .collect();
     let texts = [
         ">", "[", "a*", "*a ", "`a", "- ", "[a](", "<", "** ", "a_", "|", "| a\n", "~~", "![",
+        "http://",
     ];
     let texts = texts.map(|part| part.repeat(200_000 / part.len()));
     let runs = ["*", "_", "`", "~", "#"].map(|mark| format!("a{}", mark.repeat(200_000)));

@@ -11,8 +11,6 @@ pub(crate) mod queue;
 pub(crate) mod status;
 pub(crate) mod story;
 pub(crate) mod tables;
-pub(crate) mod width;
-mod width_tables;
 pub(crate) mod words;
 pub(crate) mod wrap;
 

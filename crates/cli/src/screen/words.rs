@@ -7,8 +7,7 @@ use threadline_contract::{
     thread::{Lifecycle, SyncStatus, TurnState},
     url::encoded,
 };
-
-use super::width;
+use unicode_width::UnicodeWidthChar as _;
 
 /// A JSON text in which nothing can act on a terminal: what could is escaped, so that a program reads the
 /// same as before.
@@ -59,8 +58,12 @@ pub(crate) fn columns(text: &str) -> usize {
     std::iter::once(plain)
         .chain(after)
         .flat_map(str::chars)
-        .map(width::of)
+        .map(column_count)
         .sum()
+}
+
+fn column_count(c: char) -> usize {
+    c.width().unwrap_or(0)
 }
 
 /// As [`short`], measured in columns of a terminal.
@@ -71,7 +74,7 @@ pub(crate) fn fit(text: &str, most: usize) -> String {
     }
     let mut left = most.saturating_sub(1);
     let fits = |c: &char| {
-        let takes = width::of(*c);
+        let takes = column_count(*c);
         let room = left >= takes;
         left = left.saturating_sub(takes);
         room

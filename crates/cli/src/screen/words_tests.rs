@@ -104,3 +104,30 @@ fn limits_are_exact_and_columns_are_what_is_seen() {
     assert_eq!(limit(7), "7 B");
     assert_eq!(columns("\u{1b}[2m河 a\u{1b}[0m ━"), 6);
 }
+
+#[test]
+fn letters_of_the_world_take_the_columns_that_a_terminal_gives_them() {
+    let table = [
+        ("river", 5),
+        ("Báo cáo về những dòng sông dài nhất", 35),
+        ("Ế ộ ữ ḁ", 7),
+        // The same letters, composed of a letter and its marks.
+        ("e\u{302}\u{301}", 1),
+        ("Ὀδυσσεύς", 8),
+        ("Русский", 7),
+        ("עברית", 5),
+        ("हिन्दी", 5),
+        ("ไทย", 3),
+        ("የኢትዮጵያ", 6),
+        ("中文", 4),
+        ("日本語のレポート", 16),
+        ("한국어", 6),
+        ("ＡＢ", 4),
+        ("→ … ✓ ✗ ● ›", 11),
+        ("🙂", 2),
+        ("a\u{200b}b", 2),
+    ];
+    for (text, want) in table {
+        assert_eq!(columns(text), want, "{text}");
+    }
+}

@@ -15,7 +15,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use threadline_files::{complain, give_back_start};
+use threadline_files::complain;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     task::{JoinHandle, LocalSet, spawn_local},
@@ -95,8 +95,6 @@ async fn live(place: Place) -> ExitCode {
     match start::start(place) {
         Ok(host) => {
             report(&Report::Ready);
-            // A host with more memory than it needs is a host all the same.
-            let _ = give_back_start();
             host.live(signals).await
         }
         Err((code, message)) => {
