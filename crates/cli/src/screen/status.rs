@@ -101,7 +101,8 @@ fn headline(shown: &Shown) -> String {
     let behind = behind.filter(|turn| turn.waits_for == WaitsFor::OwnThread);
     match behind.count() as u64 {
         0 => {}
-        n => parts.push(format!("{} waiting in their threads", count(n, "message"))),
+        1 => parts.push("1 message waiting in its thread".to_owned()),
+        n => parts.push(format!("{n} messages waiting in their threads")),
     }
     parts.push(count(status.questions.into(), "open question"));
     parts.join(", ")

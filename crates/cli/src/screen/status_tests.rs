@@ -52,7 +52,7 @@ fn everything_says_why_since_when_on_what_evidence_and_what_is_next() {
     assert_eq!(
         text,
         "\
-1 running, 0 queued, 1 message waiting in their threads, 0 open questions  version 0.1.0
+1 running, 0 queued, 1 message waiting in its thread, 0 open questions  version 0.1.0
 
 Waiting messages
 river-report  1  1 min ago, for the run before it  Add a map

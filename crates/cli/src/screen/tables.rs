@@ -8,7 +8,7 @@ use threadline_app::api::{
 };
 use threadline_contract::{
     Millis, Question, QuestionState, RunId,
-    thread::{ContextState, Lifecycle, Message, Role},
+    thread::{ContextState, Lifecycle, Message, Role, TurnState},
 };
 
 use super::{
@@ -151,7 +151,16 @@ pub(crate) fn thread(
             place.position, place.queued
         ));
     }
-    out.push_str(&transcript(&t.context_state, now, zone, to));
+    let mut context = t.context_state.clone();
+    if state == "queued" {
+        // Its bridge has it, and it has not begun.
+        for message in &mut context.messages {
+            if message.state == Some(TurnState::Running) {
+                message.state = Some(TurnState::Queued);
+            }
+        }
+    }
+    out.push_str(&transcript(&context, now, zone, to));
     for question in &view.questions {
         out.push_str(&format!(
             "\n{}{}",

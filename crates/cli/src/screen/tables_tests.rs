@@ -87,6 +87,28 @@ b  done  3 files, 3.0 kB, 2 earlier  5 min ago  T
 }
 
 #[test]
+fn a_turn_that_waits_at_its_bridge_is_not_called_running() {
+    let mut queued = record();
+    queued.lifecycle_state.status = Lifecycle::Running;
+    queued.context_state.messages = vec![Message {
+        state: Some(TurnState::Running),
+        ..message(Role::User, "Go")
+    }];
+    let mut shown = view(queued);
+    shown.queue = Some(threadline_contract::QueuePlace {
+        position: 1,
+        queued: 2,
+    });
+    let text = thread(&shown, NOW, &TimeZone::UTC, Terminal::PLAIN, None);
+    assert!(
+        text.starts_with(
+            "river-report  queued · builtin · 5 min ago\nQueued: it waits for a free place of builtin, number 1 of 2 in line.\n\nYou  5 min ago · waits\nGo\n"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
 fn files_of_earlier_runs_are_shown_with_what_became_of_them() {
     let mut shown = view(record());
     shown.earlier = vec![EarlierRun {
