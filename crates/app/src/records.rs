@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// More than any conversation; a larger file is not a record of ours.
-const RECORD_BYTES: u64 = 256 << 20;
+const RECORD_BYTES: u64 = 1 << 30;
 const INDEX: &str = "index.json";
 
 /// The stored threads.

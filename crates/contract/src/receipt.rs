@@ -10,8 +10,8 @@ use sha2::{Digest as _, Sha256 as Hasher};
 
 use crate::{Artifact, ArtifactPath, ArtifactScope, Code, Fault, RunId, SessionKey, Sha256, scope};
 
-/// More than any real run has: about 700,000 files.
-pub const MAX_RECEIPT_BYTES: u64 = 128 * 1024 * 1024;
+/// More than any real run has: about three million files.
+pub const MAX_RECEIPT_BYTES: u64 = 512 * 1024 * 1024;
 
 const VERSION: u32 = 1;
 

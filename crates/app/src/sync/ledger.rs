@@ -9,7 +9,7 @@ use threadline_files::{Access, Reason, Root, Stamp};
 use crate::fault::{internal, storage};
 
 pub(super) const LEDGER: &str = ".xworkmate/ledger.json";
-const MOST_BYTES: u64 = 256 << 20;
+const MOST_BYTES: u64 = 1 << 30;
 
 /// A file that we put in place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
