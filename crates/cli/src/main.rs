@@ -52,10 +52,22 @@ fn started() -> ExitCode {
     let is_sidecar = matches!(cli.command, Command::OpenclawSidecar(_));
     let json = cli.everywhere.json && !is_sidecar;
     let is_background = matches!(cli.command, Command::Owner);
-    match perform(cli) {
+    match perform(cli).and_then(written) {
         Ok(exit) => exit.into(),
         Err(fault) if is_background => gave_up(&fault),
-        Err(fault) => commands::print_error(&fault, json).into(),
+        // Where standard output takes nothing, a program reads nothing there either.
+        Err(fault) => commands::print_error(&fault, json && output::failure().is_none()).into(),
+    }
+}
+
+/// What was printed must have arrived.
+fn written(exit: Exit) -> Result<Exit, Fault> {
+    match output::failure() {
+        None => Ok(exit),
+        Some(why) => Err(Fault::new(
+            Code::StorageFull,
+            format!("What was to be printed could not be written ({why})."),
+        )),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{
     io::{self, ErrorKind, Write},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde::Serialize;
@@ -12,6 +15,14 @@ use crate::screen::words;
 
 /// Nobody reads standard output any more.
 static READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Why something could not be written, if it could not.
+static FAILED: OnceLock<String> = OnceLock::new();
+
+/// Why standard output is not whole, though somebody may want to read it.
+pub(crate) fn failure() -> Option<&'static str> {
+    FAILED.get().map(String::as_str)
+}
 
 /// Whether the reader of standard output has gone away.
 pub(crate) fn reader_gone() -> bool {
@@ -32,8 +43,10 @@ impl Write for StandardOutput {
 }
 
 fn noted<T>(written: io::Result<T>) -> io::Result<T> {
-    if matches!(&written, Err(e) if e.kind() == ErrorKind::BrokenPipe) {
-        READER_GONE.store(true, Ordering::Relaxed);
+    match &written {
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => READER_GONE.store(true, Ordering::Relaxed),
+        Err(e) if e.kind() != ErrorKind::Interrupted => _ = FAILED.set(e.to_string()),
+        _ => {}
     }
     written
 }
@@ -41,7 +54,7 @@ fn noted<T>(written: io::Result<T>) -> io::Result<T> {
 /// Writes to standard output.
 pub(crate) fn print(text: &str) {
     let mut out = StandardOutput;
-    // A reader that has gone away wants no more of it.
+    // A reader that has gone away wants no more of it; of anything else the exit tells.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -236,11 +236,13 @@ impl Places {
         }
     }
 
-    /// Whether a folder holds everything that marks a protected one.
+    /// Whether a folder holds everything that marks a protected one: files that only their owner can read. An
+    /// agent whose files all can be read could otherwise lock its user out of a folder by two names.
     fn is_marked(&self, dir: BorrowedFd<'_>, id: FileId) -> bool {
         use rustix::fs::{AtFlags, statat};
         let holds = |name: &OsString| {
-            retried(|| statat(dir, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW)).is_ok()
+            let st = retried(|| statat(dir, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW));
+            st.is_ok_and(|st| st.st_mode & 0o077 == 0)
         };
         !self.marks.is_empty() && !self.open.contains(&id) && self.marks.iter().all(holds)
     }

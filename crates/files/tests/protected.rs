@@ -177,7 +177,13 @@ fn the_data_folder_of_another_installation_is_told_by_what_it_holds() {
         fs::write(h.home.join(folder).join("file"), "x").unwrap();
     }
     for file in ["other/token", "other/owner.lock", "half/token"] {
-        fs::write(h.home.join("project").join(file), "secret").unwrap();
+        let file = h.home.join("project").join(file);
+        fs::write(&file, "secret").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    // Files that everybody can read mark nothing: an agent could make them.
+    for file in ["project/token", "project/owner.lock"] {
+        fs::write(h.home.join(file), "x").unwrap();
     }
     let marked = h.protected().and_folders_with(&["owner.lock", "token"]);
     let root = |at: &str| Root::open(h.home.join(at)).unwrap().avoiding(&marked);
@@ -187,7 +193,10 @@ fn the_data_folder_of_another_installation_is_told_by_what_it_holds() {
     }
     let written = project.write_atomic("other/new", b"x", Access::Shared);
     assert_eq!(refusal(written), Reason::Protected);
-    assert_eq!(listed(&project), ["half/file", "half/token", "notes"]);
+    assert_eq!(
+        listed(&project),
+        ["half/file", "half/token", "notes", "owner.lock", "token"]
+    );
     for at in ["project/other", "project/other/deep"] {
         assert_eq!(refusal(root(at)), Reason::Protected, "{at}");
     }

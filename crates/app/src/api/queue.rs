@@ -48,6 +48,7 @@ pub struct EditTurnParams {
 
 /// Result of [`QUEUE_LIST`](super::QUEUE_LIST).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Queue {
     /// In the order in which they were asked for, lane by lane.
     pub turns: Vec<QueuedTurnView>,

@@ -1,7 +1,7 @@
 //! Which thread a turn belongs to: a new one, or one that is gone on with.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -42,8 +42,9 @@ impl Core {
         };
         let working_directory = folder(params);
         if let Some(folder) = working_directory.clone() {
-            let data = (endpoint == LOCAL).then(|| self.config.data.clone());
-            self.blocking(move || work_folder(&folder, data.as_deref()))
+            let own = [self.config.data.clone(), self.config.workspaces.clone()];
+            let own = (endpoint == LOCAL).then_some(own);
+            self.blocking(move || work_folder(&folder, own.as_ref().map(|own| own.as_slice())))
                 .await??;
         }
         let told = self
@@ -219,7 +220,7 @@ impl Core {
 
 /// Refuses a folder that no turn could work in. On another machine's bridge only its form can be
 /// judged from here; the bridge judges the rest. Blocks.
-fn work_folder(folder: &str, data: Option<&Path>) -> Result<(), Fault> {
+fn work_folder(folder: &str, own: Option<&[PathBuf]>) -> Result<(), Fault> {
     let refused = |why: &str| {
         Err(Fault::new(
             Code::WorkdirNotAllowed,
@@ -230,15 +231,19 @@ fn work_folder(folder: &str, data: Option<&Path>) -> Result<(), Fault> {
     if !path.is_absolute() {
         return refused("must be named by its absolute path");
     }
-    let Some(data) = data else { return Ok(()) };
+    let Some(own) = own else { return Ok(()) };
+    let beneath = |real: &Path| {
+        let mut own = own.iter().filter_map(|own| own.canonicalize().ok());
+        own.any(|own| real.starts_with(own))
+    };
     match path.canonicalize() {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             refused("does not exist. Make it, or name another")
         }
         Err(e) => refused(&format!("cannot be used ({e})")),
         Ok(real) if !real.is_dir() => refused("is not a folder"),
-        Ok(real) if data.canonicalize().is_ok_and(|data| real.starts_with(data)) => {
-            refused("lies in Threadline's own data folder. Name another")
+        Ok(real) if beneath(&real) => {
+            refused("lies in a folder of Threadline's own. Name another, or copy the files there")
         }
         Ok(_) => Ok(()),
     }

@@ -1,9 +1,11 @@
 //! What the index knows about a thread: the fields of a list, and where its record stood.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use threadline_contract::{
     Millis, ResultCode,
-    thread::{ExecutionMode, Lifecycle, TaskThread},
+    thread::{ExecutionMode, Lifecycle, SyncedFile, TaskThread},
 };
 use threadline_files::Stamp;
 
@@ -63,16 +65,28 @@ impl Entry {
     }
 }
 
-/// How many files the turns delivered that the thread's own list is not of, and how many bytes.
+/// How many files the turns delivered that the thread's own list is not of, and how many bytes. A file that a
+/// later run delivered again, as it was, is one.
 fn earlier(record: &TaskThread) -> (u64, u64) {
-    let association = record.context_state.task_association.as_ref();
-    let listed = association.filter(|_| !record.context_state.last_artifacts.is_empty());
-    let messages = record.context_state.messages.iter();
-    let others = messages.filter(|m| m.request_id.as_ref() != listed.map(|a| &a.request_id));
-    let results = others.filter_map(|m| m.result.as_ref());
-    results.fold((0, 0), |(files, bytes), result| {
-        (files + result.files, bytes + result.bytes)
-    })
+    let context = &record.context_state;
+    let association = context.task_association.as_ref();
+    let listed = association.filter(|_| !context.last_artifacts.is_empty());
+    let others = context.messages.iter();
+    let others = others.filter(|m| m.request_id.as_ref() != listed.map(|a| &a.request_id));
+    let identity = |file: &SyncedFile| (file.path.clone(), file.sha256);
+    let mut seen: HashSet<_> = context.last_artifacts.iter().map(identity).collect();
+    let (mut files, mut bytes) = (0, 0);
+    for result in others.filter_map(|m| m.result.as_ref()) {
+        let again = result
+            .artifacts
+            .iter()
+            .filter(|file| !seen.insert(identity(file)));
+        let (again, again_bytes) =
+            again.fold((0, 0), |(n, bytes), file| (n + 1, bytes + file.size));
+        files += result.files.saturating_sub(again);
+        bytes += result.bytes.saturating_sub(again_bytes);
+    }
+    (files, bytes)
 }
 
 /// Whether a run was handed over and its bridge has not said yet that it has it.

@@ -2,25 +2,28 @@
 //! open otherwise. Blocks.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::Path,
 };
 
 use threadline_contract::{
-    ArtifactPath, RunId,
+    Artifact, ArtifactPath, RunId, Sha256,
     thread::{SyncedFile, TaskThread},
 };
-use threadline_files::{FileKind, Root};
+use threadline_files::{FileKind, Root, hash};
 
 use super::{Verified, ledger::Ledger, moved_folder};
 use crate::{api::EarlierRun, workspace};
 
 /// Runs that are looked for, the newest.
-const RUNS: usize = 20;
+const RUNS: usize = 1000;
 /// Files of a run that are named.
 const NAMED: usize = 100;
 /// Files of a run that are counted; a folder is not walked without end.
 const COUNTED: u32 = 10_000;
+/// A receipt that is read for a list has so many bytes at most, and a file that is hashed for one.
+const RECEIPT_BYTES: u64 = 4 << 20;
+const READ_BYTES: u64 = 1 << 20;
 
 /// The earlier runs of a thread with files, newest first. What cannot be looked at is left out: the
 /// folder is the user's to tidy up.
@@ -126,8 +129,9 @@ fn put(
     }
 }
 
-/// What was moved out of the open.
+/// What was moved out of the open, as far as the run's receipt names it: the rest is the user's.
 fn walked(root: &Root, run: &RunId, apart: &str) -> Option<EarlierRun> {
+    let delivered = delivered(root, run);
     let root = root.open_dir(apart).ok()?;
     let mut found = none(run, root.path());
     let mut folders = vec![String::new()];
@@ -145,6 +149,16 @@ fn walked(root: &Root, run: &RunId, apart: &str) -> Option<EarlierRun> {
                 FileKind::Dir => folders.push(path),
                 FileKind::File if found.files < COUNTED => {
                     let size = root.stat(&path).map_or(0, |stat| stat.stamp.size);
+                    let was = delivered.as_ref().map(|files| files.get(path.as_str()));
+                    let edited = match was {
+                        Some(None) => continue,
+                        Some(Some(was)) => was.0 != size || !is_same(&root, &path, was),
+                        // Without a receipt nobody knows.
+                        None => false,
+                    };
+                    if edited && found.edited.len() < NAMED {
+                        found.edited.push(path.clone());
+                    }
                     add(&mut found, path, size);
                 }
                 _ => {}
@@ -153,6 +167,22 @@ fn walked(root: &Root, run: &RunId, apart: &str) -> Option<EarlierRun> {
     }
     found.paths.sort_unstable();
     Some(found).filter(|found| found.files > 0)
+}
+
+/// What a run delivered, by its receipt. A very long one is not read for a list.
+fn delivered(root: &Root, run: &RunId) -> Option<HashMap<String, (u64, Sha256)>> {
+    let receipt = super::receipt::listed(root, run, RECEIPT_BYTES)?;
+    let file = |file: &Artifact| (file.path.to_string(), (file.size, file.sha256));
+    Some(receipt.files().iter().map(file).collect())
+}
+
+/// Whether a file is as it was delivered. A large one of the same size is taken for the same: a list reads no
+/// gigabytes.
+fn is_same(root: &Root, path: &str, was: &(u64, Sha256)) -> bool {
+    was.0 > READ_BYTES
+        || root.open_file(path).is_ok_and(|file| {
+            matches!(hash::file(&file), Ok(hash::Hashed::Stable { sha256, .. }) if Sha256(sha256) == was.1)
+        })
 }
 
 fn none(run: &RunId, folder: &Path) -> EarlierRun {

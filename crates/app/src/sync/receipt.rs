@@ -47,8 +47,13 @@ pub(super) fn of(
 
 /// The receipt of a run that lies in the workspace, if there is one that can be read. Blocks.
 pub(crate) fn receipt_of(root: &Root, run: &RunId) -> Option<Receipt> {
+    listed(root, run, MAX_RECEIPT_BYTES)
+}
+
+/// The same, if it has no more bytes than this.
+pub(super) fn listed(root: &Root, run: &RunId, most_bytes: u64) -> Option<Receipt> {
     let path = format!("{}/{NAME}", run_folder(run));
-    let bytes = root.read_limited(path, MAX_RECEIPT_BYTES).ok()?;
+    let bytes = root.read_limited(path, most_bytes).ok()?;
     Receipt::from_bytes(&bytes).ok()
 }
 

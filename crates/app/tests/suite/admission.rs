@@ -47,6 +47,8 @@ async fn what_can_never_run_leaves_no_thread() {
     std::fs::write(&file, "x").unwrap();
     let missing = world.dir.path().join("missing");
     let own = world.config.data.join("threads");
+    let of_threads = world.config.workspaces.clone();
+    std::fs::create_dir_all(&of_threads).unwrap();
     let folder = |path: &std::path::Path| SendParams {
         working_directory: Some(path.display().to_string()),
         ..prompt_of("x")
@@ -97,7 +99,13 @@ async fn what_can_never_run_leaves_no_thread() {
         (
             folder(&own),
             Code::WorkdirNotAllowed,
-            format!("The working directory `{}` lies in Threadline's own data folder. Name another.", own.display()),
+            format!("The working directory `{}` lies in a folder of Threadline's own. Name another, or copy the files there.", own.display()),
+        ),
+        // The bridge would take a thread's folder for a hint, and work elsewhere.
+        (
+            folder(&of_threads),
+            Code::WorkdirNotAllowed,
+            format!("The working directory `{}` lies in a folder of Threadline's own. Name another, or copy the files there.", of_threads.display()),
         ),
         // What only the bridge can know.
         (

@@ -236,6 +236,19 @@ async fn a35_the_open_holds_this_runs_files_and_the_users_and_earlier_ones_are_k
             }
         ]
     );
+    // What the user does with them there is told, and what he puts beside them is not the run's.
+    std::fs::write(kept.join("final.md"), "eno").unwrap();
+    std::fs::write(kept.join("beside.md"), "own").unwrap();
+    let shown = world.app.show(id(&done)).await.unwrap();
+    assert_eq!(
+        (&shown.earlier[1].paths, &shown.earlier[1].edited),
+        (
+            &vec!["final.md".to_owned(), "only1.md".to_owned()],
+            &vec!["final.md".to_owned()]
+        )
+    );
+    std::fs::write(kept.join("final.md"), "one").unwrap();
+    std::fs::remove_file(kept.join("beside.md")).unwrap();
     assert_eq!(tree(&kept), ["final.md", "only1.md"]);
     assert_eq!(
         std::fs::read_to_string(kept.join("final.md")).unwrap(),
@@ -273,7 +286,8 @@ async fn a35_the_open_holds_this_runs_files_and_the_users_and_earlier_ones_are_k
     let listed = &listed.threads[0];
     assert_eq!(
         (listed.files, listed.earlier_files, listed.earlier_bytes),
-        (0, 9, 31)
+        // One that the second run delivered again, as it was, is one file.
+        (0, 8, 27)
     );
 
     // A second clash keeps both of the user's.

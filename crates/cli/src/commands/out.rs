@@ -136,7 +136,7 @@ impl Out {
 
     fn taken(&self, names: &[&str]) -> Fault {
         let mut message = format!(
-            "{} holds other files under these names, and nothing was replaced:",
+            "{} holds other files under these names. Nothing was replaced, and nothing was copied:",
             self.path.display()
         );
         for name in names {

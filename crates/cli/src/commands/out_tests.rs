@@ -43,7 +43,7 @@ fn files_are_copied_whole_and_nothing_is_replaced() {
     assert_eq!(
         fault.message,
         format!(
-            "{} holds other files under these names, and nothing was replaced:\n  c.txt",
+            "{} holds other files under these names. Nothing was replaced, and nothing was copied:\n  c.txt",
             out_path.display()
         )
     );

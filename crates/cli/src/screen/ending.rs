@@ -241,7 +241,11 @@ pub(crate) fn trouble(turn: &TurnView, last_words: Option<&str>) -> Option<Strin
 /// What a thread goes on with after one of its messages was dropped.
 pub(crate) fn goes_on(view: &ThreadView) -> String {
     let name = quoted(&view.thread.name);
+    let task = view.thread.context_state.task_association.as_ref();
     match view.thread.lifecycle_state.status {
+        Lifecycle::Running if task.is_some_and(|task| task.cancel_requested) => {
+            "The run before it is being cancelled too.".to_owned()
+        }
         Lifecycle::Running => format!("The run before it goes on: threadline watch {name}"),
         Lifecycle::Queued => "The messages before it still wait.".to_owned(),
         Lifecycle::Ready | Lifecycle::Archived => {

@@ -56,6 +56,29 @@ fn a_command_whose_output_nobody_reads_ends_quietly() {
     assert_eq!(listed["threads"].as_array().unwrap().len(), 3);
 }
 
+/// A full disk is no reader that went away.
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let world = World::new();
+    for words in [
+        &["threads"][..],
+        &["threads", "--json"],
+        &["status"],
+        &["config", "show"],
+        &["version"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let mut command = world.command(words);
+        let ended = command.stdout(full.unwrap()).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(9), "{words:?}: {said}");
+        assert!(
+            said.contains("What was to be printed could not be written"),
+            "{words:?}: {said}"
+        );
+    }
+}
+
 #[test]
 fn nothing_that_is_printed_acts_on_a_terminal() {
     let world = World::new();

@@ -164,12 +164,12 @@ impl Agent<'_> {
         };
         let said_nothing = self.record.look(|past| past.text().is_none());
         let mute = said_nothing && heard.calls.is_empty() && heard.text.trim().is_empty();
-        let remark = match heard.finish.as_deref() {
+        let cut_off = match heard.finish.as_deref() {
             Some("length") => Some("The model stopped at its length limit."),
             Some("content_filter") => Some("The endpoint's content filter cut the answer off."),
-            _ if mute => Some("The model ended without a word."),
             _ => None,
         };
+        let remark = cut_off.or(mute.then_some("The model ended without a word."));
         let calls = heard.calls.into_iter().enumerate().map(|(index, call)| {
             let step = format!("call-{}-{}", round + 1, index + 1);
             Call {
@@ -188,6 +188,7 @@ impl Agent<'_> {
             text: heard.text,
             usage: heard.usage,
             spent_ms: u64::try_from(self.clock.spent().as_millis()).unwrap_or(u64::MAX),
+            cut_off: cut_off.map(str::to_owned),
         };
         self.said(said).await?;
         if let Some(remark) = remark {

@@ -59,6 +59,9 @@ pub(super) struct Said {
     pub(super) usage: Option<Usage>,
     /// How much of the turn's time was used by then.
     pub(super) spent_ms: u64,
+    /// Why it breaks off, if the endpoint said that it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cut_off: Option<String>,
 }
 
 /// A tool call that the model wants.

@@ -79,10 +79,13 @@ impl journaled::Work for Shared {
         };
         let ended = record
             .decide(Durability::Now, move |past| {
+                let completed = status == EndStatus::Completed;
+                let last = past.said.last().filter(|_| completed);
+                let cut_off = last.and_then(|said| said.cut_off.clone());
                 Ok(Some(Entry::Ended(End {
                     status,
                     code: fault.as_ref().map(|f| f.code),
-                    message: fault.map(|f| f.message),
+                    message: fault.map(|f| f.message).or(cut_off),
                     text: past.text(),
                     usage: past.usage,
                     wrote: past.wrote.clone(),

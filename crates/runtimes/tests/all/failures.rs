@@ -230,6 +230,14 @@ async fn other_ways_to_answer_are_understood() {
         (Some("cut"), vec!["a.md".to_owned()])
     );
     assert_eq!(notes(&frames), ["The model stopped at its length limit."]);
+    // Told with the result too, so that it is not taken for the whole answer.
+    assert_eq!(
+        (end.status, end.message.as_deref()),
+        (
+            EndStatus::Completed,
+            Some("The model stopped at its length limit.")
+        )
+    );
     // The endpoint refused `stream_options` once and was not sent it again.
     let asked: Vec<bool> = world
         .seen

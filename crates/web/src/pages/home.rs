@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use maud::{Markup, html};
-use threadline_app::api::{self, AskedQuestion, Home, NoParams, Runtimes, Summary};
+use threadline_app::api::{self, AskedQuestion, FilesNow, Home, NoParams, Runtimes, Summary};
 use threadline_contract::thread::{Lifecycle, SyncStatus};
 
 use super::{
@@ -123,14 +123,20 @@ fn brought(home: &Home) -> String {
     let files = words::several(home.files_today.into(), "file");
     match home.files_today {
         0 => tasks,
-        _ if home.done_today.iter().any(lacks_files) => format!("{tasks}, {files} brought home"),
-        _ => format!("{tasks}, {files} brought home, each one checked"),
+        _ if home.done_today.iter().any(lacks_files) => {
+            format!("{tasks}, {files} in their last results")
+        }
+        _ => format!("{tasks}, {files} in their last results, each one checked"),
     }
 }
 
 fn lacks_files(thread: &Summary) -> bool {
     let sync = thread.last_artifact_sync_status;
     matches!(sync, Some(SyncStatus::Partial | SyncStatus::Failed))
+        || matches!(
+            thread.files_now,
+            Some(FilesNow::Missing | FilesNow::Changed)
+        )
 }
 
 /// A question with the thread that asks it, answerable where it stands.

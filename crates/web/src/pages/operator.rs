@@ -6,7 +6,9 @@ mod lines;
 use axum::extract::{Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
-use threadline_app::api::{self, Asked, AskedQuestion, Named, NoParams};
+use threadline_app::api::{
+    self, Asked, AskedQuestion, Named, NoParams, Queue, QueueParams, QueuedTurnView, WaitsFor,
+};
 use threadline_contract::{
     Fault,
     operator::{OperatorStatus, RunsPage, RunsParams, SessionsPage, SessionsParams, WhichRuns},
@@ -19,6 +21,8 @@ use crate::{Web, local::call, urls, words};
 const EVERY: u32 = 5;
 /// Open runs on the first page.
 const OPEN: u32 = 20;
+/// Waiting messages that are named.
+const MESSAGES: usize = 20;
 
 /// The three pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,9 +54,12 @@ pub(crate) async fn overview(State(web): State<Web>) -> Result<Markup, Unmade> {
     };
     let open = call::<Named<RunsPage>>(&*web.app, api::OPERATOR_RUNS, open);
     let asked = call::<Asked>(&*web.app, api::QUESTIONS, NoParams {});
-    let (status, open, asked) = tokio::join!(status, open, asked);
-    let (status, open) = (status?, open?);
-    Ok(framed(&web, "Operator", &page(&status, &open, &asked)).await)
+    let waiting = call::<Queue>(&*web.app, api::QUEUE_LIST, QueueParams::default());
+    let (status, open, asked, waiting) = tokio::join!(status, open, asked, waiting);
+    let (status, open, mut waiting) = (status?, open?, waiting?.turns);
+    // The others are among those that are queued.
+    waiting.retain(|turn| turn.waits_for == WaitsFor::OwnThread);
+    Ok(framed(&web, "Operator", &page(&status, &open, &asked, &waiting)).await)
 }
 
 pub(crate) async fn runs(
@@ -138,11 +145,12 @@ fn page(
     status: &Named<OperatorStatus>,
     open: &Named<RunsPage>,
     asked: &Result<Asked, Fault>,
+    waiting: &[QueuedTurnView],
 ) -> Markup {
     let (of, names) = (&status.of, &status.names);
     let rest = open.of.next_cursor.is_some();
     let content = html! {
-        p.muted.lead { (summary(of)) }
+        p.muted.lead { (summary(of, waiting.len())) }
         @match asked {
             Ok(asked) if !asked.questions.is_empty() => (questions(&asked.questions)),
             Ok(_) => {},
@@ -159,6 +167,7 @@ fn page(
                 }
             }
         }
+        @if !waiting.is_empty() { (messages(waiting)) }
         section {
             h2 { "Runtimes " span.muted.small { "places are shared by everybody who uses this server" } }
             div.card.rows { @for runtime in &of.runtimes { (lines::runtime(runtime, names)) } }
@@ -175,7 +184,26 @@ fn page(
     part(Part::Overview, "Operator", &content)
 }
 
-fn summary(of: &OperatorStatus) -> String {
+/// The messages that have not become runs yet.
+fn messages(waiting: &[QueuedTurnView]) -> Markup {
+    let (named, rest) = waiting.split_at(waiting.len().min(MESSAGES));
+    html! {
+        section {
+            h2 { "Messages that wait in their threads" }
+            div.card.rows {
+                @for turn in named {
+                    a.row href=(urls::thread(&turn.thread_name)) {
+                        span { (words::shortly(&turn.prompt)) }
+                        span.muted.small { (turn.thread_name) " · sent " (words::ago(turn.queued_at_ms)) }
+                    }
+                }
+                @if !rest.is_empty() { p.row.rest { "and " (rest.len()) " more" } }
+            }
+        }
+    }
+}
+
+fn summary(of: &OperatorStatus, waiting: usize) -> String {
     let open = of.open;
     let mut parts = vec![
         format!("{} running", open.running),
@@ -183,6 +211,15 @@ fn summary(of: &OperatorStatus) -> String {
     ];
     if open.collecting > 0 {
         parts.push(format!("{} collecting files", open.collecting));
+    }
+    if waiting > 0 {
+        let messages = words::several(waiting as u64, "message");
+        let place = if waiting == 1 {
+            "its thread"
+        } else {
+            "their threads"
+        };
+        parts.push(format!("{messages} waiting in {place}"));
     }
     parts.push(words::several(of.questions.into(), "open question"));
     format!("{} · version {}", parts.join(" · "), of.version)

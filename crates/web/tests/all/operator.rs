@@ -51,6 +51,18 @@ pub(crate) fn says(app: &Scripted, text: &str) {
         "threadId": "draft:1", "runtime": "openclaw", "sessionKey": text, "open": true,
         "page": "http://127.0.0.1:18789/chat?session=x", "createdAt": 1, "standing": standing(text),
     }]}));
+    let turn = |waits_for: &str| {
+        json!({
+            "threadId": "draft:1", "threadName": text, "requestId": "r", "prompt": text, "waitsFor": waits_for,
+            "position": 1, "queued": 1, "attachments": 0, "queuedAtMs": 1,
+        })
+    };
+    // One that waits for a place is counted as queued already.
+    let turns = [turn("own_thread"), turn("place")];
+    app.says(
+        "app.queue.list",
+        json!({"turns": turns, "queuedAtBridge": 0}),
+    );
     app.says("app.questions", json!({"questions": [{
         "questionId": text, "threadId": "draft:1", "runId": text, "kind": "question", "text": text,
         "options": [{"optionId": "a", "label": text}], "freeText": false, "state": "open", "askedAt": 0,
@@ -72,7 +84,7 @@ async fn every_state_is_told_with_its_reasons() {
     contains(
         &page,
         &[
-            "2 running · 1 queued · 1 open question · version t",
+            "2 running · 1 queued · 1 message waiting in its thread · 1 open question · version t",
             "<summary>Why t</summary>",
             "Evidence t",
             "Next t",

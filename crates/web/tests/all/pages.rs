@@ -224,7 +224,7 @@ async fn home_counts_what_there_is_and_says_what_runs() {
         "Nothing else is running.",
         "The model answered 401. Check <code>THREADLINE_MODEL_KEY</code>.",
         "href=\"/threads?q=failed\"><span>30 more</span>",
-        "25 tasks, 3 files brought home, each one checked",
+        "25 tasks, 3 files in their last results, each one checked",
         "href=\"/threads?q=done\"><span>24 more</span>",
     ] {
         assert!(page.contains(words), "{words}\n{page}");

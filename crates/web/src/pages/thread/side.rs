@@ -150,8 +150,8 @@ fn without_files(record: &TaskThread, result: Option<ResultCode>) -> &'static st
     let began = run.is_some_and(|run| run.run_id.is_some());
     match result {
         Some(code) if code.is_cancelled() => "No files were brought: the run was cancelled.",
-        Some(code) if words::may_be_synced(code) => "No files yet: the result did not arrive.",
         _ if !began => "No files: the run did not begin.",
+        Some(code) if words::may_be_synced(code) => "No files yet: the result did not arrive.",
         _ => "No files: the run did not succeed.",
     }
 }

@@ -252,6 +252,8 @@ fn outcome(view: &ThreadView, turn: &Turn<'_>) -> Markup {
         None => advice,
     };
     let cancelled = result.is_cancelled();
+    let run = record.context_state.task_association.as_ref();
+    let began = run.is_some_and(|run| run.run_id.is_some());
     let here = urls::thread(&record.name);
     let look = if cancelled { "state" } else { "state failed" };
     let anew = html! {
@@ -268,7 +270,7 @@ fn outcome(view: &ThreadView, turn: &Turn<'_>) -> Markup {
             }
             @if result != ResultCode::Aborted { p.small.muted { code { (result) } } }
             div.buttons {
-                @if words::may_be_synced(result) {
+                @if began && words::may_be_synced(result) {
                     (act(api::SYNC, &record.name, &here, "button primary", "Sync"))
                 }
                 @if result == ResultCode::Code(Code::ContinuationUnavailable) {
