@@ -3,6 +3,7 @@
 mod copies;
 mod files;
 mod keys;
+mod lanes;
 mod proofs;
 
 use std::{path::Path, time::Duration};
