@@ -195,7 +195,7 @@ impl Engine {
         params: &ResolveParams,
     ) -> Result<Resolved, Fault> {
         threadline_artifacts::deliverables::check(&params.deliverables)?;
-        let folder = workdir::check(params.working_directory.as_deref(), &self.0.config)?;
+        let folder = workdir::check(params.working_directory.as_deref(), caller, &self.0.config)?;
         let id = self.route(caller, None, &params.routing).await?;
         self.takes(&id, folder.as_deref())?;
         self.takes_files(&id, &params.attachments)?;

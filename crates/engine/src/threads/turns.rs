@@ -221,7 +221,7 @@ impl Engine {
         existing: Option<Session>,
     ) -> Result<Session, Fault> {
         let lane = self.runtime(runtime)?;
-        let folder = workdir::check(turn.working_directory.as_deref(), &self.0.config)?;
+        let folder = workdir::check(turn.working_directory.as_deref(), caller, &self.0.config)?;
         self.takes(runtime, folder.as_deref())?;
         let folder = folder.map(|p| p.display().to_string());
         if continues {
