@@ -5,6 +5,7 @@ mod files;
 mod keys;
 mod lanes;
 mod proofs;
+mod standing;
 
 use std::{path::Path, time::Duration};
 
