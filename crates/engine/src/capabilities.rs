@@ -18,9 +18,8 @@ use threadline_contract::{
     turn::AttachmentOutline,
 };
 use threadline_runtimes::{Availability, Readiness, Runtime};
-use threadline_store::Phase;
 
-use crate::{Caller, Engine, engine::Lane, run::phase::holds_place, workdir};
+use crate::{Caller, Engine, engine::Lane, run::lane, workdir};
 
 /// A runtime that does not answer a probe in this time is not available.
 const PROBE_TIME: Duration = Duration::from_secs(5);
@@ -144,10 +143,7 @@ impl Engine {
     /// How many turns of a runtime run, and how many wait.
     async fn load(&self, runtime: &RuntimeId) -> Result<(u32, u32), Fault> {
         let entries = self.lane_entries(runtime).await?;
-        let queued = entries.iter().filter(|e| e.phase == Phase::Queued).count();
-        // One whose files are being collected has left the runtime, and its place is free.
-        let active = entries.iter().filter(|e| holds_place(e.phase)).count();
-        Ok((active as u32, queued as u32))
+        Ok(lane::load(&entries, &self.own_places(runtime)))
     }
 
     /// Every runtime's lane as it stands: its provider name, turns that run, turns that wait.
@@ -199,7 +195,7 @@ impl Engine {
         params: &ResolveParams,
     ) -> Result<Resolved, Fault> {
         threadline_artifacts::deliverables::check(&params.deliverables)?;
-        let folder = workdir::check(params.working_directory.as_deref(), &self.0.config)?;
+        let folder = workdir::check(params.working_directory.as_deref(), caller, &self.0.config)?;
         let id = self.route(caller, None, &params.routing).await?;
         self.takes(&id, folder.as_deref())?;
         self.takes_files(&id, &params.attachments)?;

@@ -182,11 +182,7 @@ impl Engine {
     async fn is_ours_under_another_name(&self, session: &Session) -> Result<bool, Fault> {
         let may_be = match session.node.as_deref() {
             None => true,
-            Some(other) if self.0.config.renamed => {
-                let known = self.0.store.node(other).await?;
-                let away = AWAY.as_millis() as i64;
-                known.is_none_or(|node| Millis::now().since(node.seen_at) >= away)
-            }
+            Some(other) if self.0.config.renamed => self.is_away(other).await?,
             Some(_) => false,
         };
         let Some(lane) = self.lane(&session.runtime).filter(|_| may_be) else {
@@ -231,6 +227,16 @@ impl Engine {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Whether a server was not seen for so long that it counts as away. This one is there.
+    pub(crate) async fn is_away(&self, node: &str) -> Result<bool, Fault> {
+        if self.is_sole() || node == self.node_name() {
+            return Ok(false);
+        }
+        let known = self.0.store.node(node).await?;
+        let away = AWAY.as_millis() as i64;
+        Ok(known.is_none_or(|node| Millis::now().since(node.seen_at) >= away))
     }
 
     async fn node_called(&self, name: &str) -> Result<Node, Fault> {

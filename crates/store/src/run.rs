@@ -239,6 +239,8 @@ pub struct LaneEntry {
     pub session_key: SessionKey,
     /// How far it has come.
     pub phase: Phase,
+    /// The node that drives it, or drove it last.
+    pub lease_owner: Option<String>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -322,6 +324,7 @@ pub(crate) struct LaneRow {
     thread: String,
     session_key: String,
     phase: String,
+    lease_owner: Option<String>,
 }
 
 impl TryFrom<LaneRow> for LaneEntry {
@@ -333,6 +336,7 @@ impl TryFrom<LaneRow> for LaneEntry {
             thread: json::id("runs.thread", &row.thread)?,
             session_key: json::id("runs.session_key", &row.session_key)?,
             phase: Phase::find("runs.phase", &row.phase)?,
+            lease_owner: row.lease_owner,
         })
     }
 }

@@ -127,7 +127,7 @@ common {
         and num < (select num from runs where id = $3 and account = $1) order by num desc limit $4");
     OPEN_RUNS = concat!("select ", run_columns!(), " from runs where phase <> 'closed' \
         and num > coalesce((select num from runs where id = $1), 0) order by num limit $2");
-    LANE = "select id, account, thread, session_key, phase from runs where runtime = $1 and phase <> 'closed' order by num";
+    LANE = "select id, account, thread, session_key, phase, lease_owner from runs where runtime = $1 and phase <> 'closed' order by num";
     CHANGE_RUN = concat!("update runs set phase = coalesce($3, phase), code = coalesce($4, code), message = coalesce($5, message), \
         text = coalesce($6, text), usage = coalesce($7, usage), missing = coalesce($8, missing), started_at = coalesce($9, started_at), \
         ended_at = coalesce($10, ended_at), closed_at = coalesce($11, closed_at), artifact_state = coalesce($12, artifact_state), \

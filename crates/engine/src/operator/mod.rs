@@ -9,13 +9,13 @@ use threadline_contract::{
     AccountId, Fault, Millis, Question, RunId, RuntimeId,
     operator::{
         HostLine, LastError, OperatorStatus, RunLine, RunsPage, RunsParams, RuntimeLine,
-        SessionLine, SessionsPage, SessionsParams,
+        SessionLine, SessionsPage, SessionsParams, Standing,
     },
 };
 use threadline_runtimes::AgentHost;
 use threadline_store::{Phase, RunOverview, Session, SessionState, StoreError};
 
-use self::standing::{Around, Offer, Seen, short};
+use self::standing::{Around, Offer, Seen, SessionSeen, short};
 use crate::{
     Caller, Engine,
     capabilities::Stand,
@@ -107,10 +107,22 @@ impl Engine {
         let store = &self.0.store;
         let listed = store.sessions_of_account(&caller.account, before, limit + 1);
         let (sessions, next_cursor) = page(listed.await?, limit, |(num, _)| *num);
+        let going = store.deletions().await?;
         let mut lines = vec![];
         for (_, session) in sessions {
-            let last = self.0.store.latest_run_of_session(&session).await?;
-            lines.push(self.session_line(session, last));
+            let last = store.latest_run_of_session(&session).await?;
+            let is_going = going
+                .iter()
+                .any(|d| d.account == session.account && d.thread == session.thread)
+                || self.is_being_removed(&session.account, &session.thread);
+            let away = self.away_server_of(&session).await?;
+            let seen = SessionSeen {
+                last: last.as_ref(),
+                is_going,
+                away: away.as_deref(),
+            };
+            let standing = standing::of_session(&session, &seen);
+            lines.push(self.session_line(session, last, standing));
         }
         Ok(SessionsPage {
             sessions: lines,
@@ -151,9 +163,11 @@ impl Engine {
         let question = looked.questions.get(&run.id);
         let no_room_since = self.waits_for_room(&run.runtime, &run.session_key, &run.id);
         let wait = self.waits(&run, looked);
+        let away = self.away_server_of_run(account, &run).await?;
         let seen = Seen {
             now: Millis::now(),
             node: &self.0.config.node,
+            away: away.as_deref(),
             runtime: looked.runtimes.get(&run.runtime),
             wait,
             question,
@@ -180,6 +194,39 @@ impl Engine {
         })
     }
 
+    /// The server that has a session, when that one is away.
+    async fn away_server_of(&self, session: &Session) -> Result<Option<String>, Fault> {
+        let lane = self.lane(&session.runtime);
+        let kept_by_one = lane.is_none_or(|lane| lane.runtime.keeps_sessions());
+        match session.node.as_deref().filter(|_| kept_by_one) {
+            Some(node) if self.is_away(node).await? => Ok(Some(node.to_owned())),
+            _ => Ok(None),
+        }
+    }
+
+    /// The server that has an open run, or the files of a closed one, when that one is away.
+    async fn away_server_of_run(
+        &self,
+        account: &AccountId,
+        run: &RunOverview,
+    ) -> Result<Option<String>, Fault> {
+        let Some(driver) = run.lease_owner.as_deref() else {
+            return Ok(None);
+        };
+        if !self.is_away(driver).await? {
+            return Ok(None);
+        }
+        if run.phase != Phase::Closed {
+            return Ok(Some(driver.to_owned()));
+        }
+        // Its session may have moved since: a data folder can get another name.
+        match self.0.store.session_by_key(account, &run.session_key).await {
+            Ok(session) => self.away_server_of(&session).await,
+            Err(StoreError::NotFound) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
+    }
+
     /// What keeps turns of a runtime from beginning just now, if they wait for it.
     fn awaited(&self, runtime: &RuntimeId) -> Option<String> {
         self.lane(runtime)?.runtime.waits_for()
@@ -198,11 +245,16 @@ impl Engine {
         }
     }
 
-    fn session_line(&self, session: Session, last: Option<RunOverview>) -> SessionLine {
+    fn session_line(
+        &self,
+        session: Session,
+        last: Option<RunOverview>,
+        standing: Standing,
+    ) -> SessionLine {
         let lane = self.lane(&session.runtime);
         let page = lane.and_then(|lane| lane.runtime.page(&session.session_key));
         SessionLine {
-            standing: standing::of_session(&session, last.as_ref()),
+            standing,
             // It holds the gateway's address, which is for who runs the machine.
             page: page.filter(|_| session.account == AccountId::local()),
             open: session.state == SessionState::Open,

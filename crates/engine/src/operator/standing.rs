@@ -25,6 +25,8 @@ pub(super) struct Seen<'a> {
     pub(super) now: Millis,
     /// This server.
     pub(super) node: &'a str,
+    /// The server that has it, and its files, when that one is away.
+    pub(super) away: Option<&'a str>,
     /// `None`: it is not configured here.
     pub(super) runtime: Option<&'a ProviderState>,
     pub(super) wait: Option<Around>,
@@ -65,7 +67,7 @@ pub(super) fn stage(run: &RunOverview, waiting: bool) -> Option<Stage> {
 
 pub(super) fn of_run(run: &RunOverview, seen: &Seen<'_>) -> Standing {
     match run.phase {
-        Phase::Closed => closed(run),
+        Phase::Closed => closed(run, seen.away),
         _ => open(run, seen),
     }
 }
@@ -81,6 +83,14 @@ fn open(run: &RunOverview, seen: &Seen<'_>) -> Standing {
     };
     let began = run.started_at.unwrap_or(run.created_at);
     let ended = run.ended_at.unwrap_or(seen_at);
+    if let Some(node) = seen.away {
+        return told(
+            format!("Its server {node} is away, and only that server knows how it stands."),
+            seen_at,
+            "It goes on when that server is back. If that takes more than an hour, it counts as lost."
+                .into(),
+        );
+    }
     let Some(runtime) = seen.runtime else {
         return told(
             format!("Its runtime {} is not configured here.", run.runtime),
@@ -184,6 +194,10 @@ fn waits(runtime: &ProviderState, seen: &Seen<'_>) -> (String, String) {
 /// How it is known that an open run stands as it does, and when that was seen.
 fn evidence(run: &RunOverview, seen: &Seen<'_>) -> (String, Millis) {
     let who = match run.lease_owner.as_deref() {
+        _ if seen.away.is_some() => String::new(),
+        Some(node) if node != seen.node && run.lease_until <= seen.now => {
+            format!(" The server {node} drove it last and is waited for.")
+        }
         _ if run.lease_until <= seen.now => {
             " No server drives it just now; one takes it up within a minute.".to_owned()
         }
@@ -223,18 +237,21 @@ fn word(kind: &str) -> String {
     }
 }
 
-fn closed(run: &RunOverview) -> Standing {
+fn closed(run: &RunOverview, away: Option<&str>) -> Standing {
     let at = run.ended_at.unwrap_or(run.created_at);
     let told = run.message.as_deref().map(short);
     let advice = run.code.map(|code| code.advice().to_owned());
     let (why, next) = match run.status {
         RunStatus::Completed => (
             "Its runtime said that it is done.".to_owned(),
-            match run.artifact_state {
-                ArtifactState::Failed => "Nothing. Its files could not be listed.".to_owned(),
-                ArtifactState::Done | ArtifactState::Pending => {
+            match (run.artifact_state, away) {
+                (ArtifactState::Failed, _) => "Nothing. Its files could not be listed.".to_owned(),
+                (ArtifactState::Done | ArtifactState::Pending, None) => {
                     "Nothing. Its files can be fetched.".to_owned()
                 }
+                (ArtifactState::Done | ArtifactState::Pending, Some(node)) => format!(
+                    "Nothing. Its server {node} is away; its files can be fetched when that server is back."
+                ),
             },
         ),
         RunStatus::Cancelled => (
@@ -275,12 +292,50 @@ fn witness(run: &RunOverview) -> &'static str {
     }
 }
 
-pub(super) fn of_session(session: &Session, last: Option<&RunOverview>) -> Standing {
+/// What was looked up about a session.
+#[derive(Default)]
+pub(super) struct SessionSeen<'a> {
+    /// Its newest run.
+    pub(super) last: Option<&'a RunOverview>,
+    /// Its thread is being deleted.
+    pub(super) is_going: bool,
+    /// The server that has it, when that one is away.
+    pub(super) away: Option<&'a str>,
+}
+
+pub(super) fn of_session(session: &Session, seen: &SessionSeen<'_>) -> Standing {
+    let last = seen.last;
+    let away_why = seen
+        .away
+        .map_or_else(String::new, |node| format!("Its server {node} is away."));
+    let away_next;
     let (why, since, next) = match (session.state, last) {
+        _ if seen.is_going => (
+            "It is being deleted.",
+            session.updated_at,
+            match seen.away {
+                None => {
+                    "It goes for good when its runs have stopped. Until then its thread takes no turn."
+                }
+                Some(_) => {
+                    away_next = format!(
+                        "{away_why} It goes for good when that server is back. Until then its thread takes no turn."
+                    );
+                    &away_next
+                }
+            },
+        ),
         (SessionState::Closed, _) => (
             "It was ended.",
             session.updated_at,
             "Messages no longer go on with it; only a new start opens it again.",
+        ),
+        (SessionState::Open, _) if seen.away.is_some() => (
+            away_why.as_str(),
+            last.map_or(session.created_at, |run| {
+                run.ended_at.unwrap_or(run.created_at)
+            }),
+            "Turns of its thread are refused until that server is back; then they go on with it.",
         ),
         (SessionState::Open, Some(run)) if run.phase != Phase::Closed => (
             "It has a turn that has not ended.",

@@ -54,6 +54,7 @@ fn seen(runtime: Option<&ProviderState>) -> Seen<'_> {
     Seen {
         now: Millis(100),
         node: "here",
+        away: None,
         runtime,
         wait: None,
         question: None,
@@ -174,8 +175,40 @@ fn who_drives_a_run_is_told_when_it_is_not_this_server() {
     );
     assert_eq!(
         evidence(Some("there"), 99),
+        format!("{STEP} The server there drove it last and is waited for.")
+    );
+    assert_eq!(
+        evidence(Some("here"), 99),
         format!("{STEP} No server drives it just now; one takes it up within a minute.")
     );
+}
+
+#[test]
+fn a_run_whose_server_is_away_goes_on_when_it_is_back() {
+    let codex = codex();
+    let away = Seen {
+        away: Some("there"),
+        ..seen(Some(&codex))
+    };
+    let next =
+        "It goes on when that server is back. If that takes more than an hour, it counts as lost.";
+    for phase in [Phase::Queued, Phase::Running, Phase::Collecting] {
+        let run = RunOverview {
+            lease_owner: Some("there".into()),
+            lease_until: Millis(99),
+            ..run(phase)
+        };
+        assert_eq!(
+            told(of_run(&run, &away)),
+            words(
+                "Its server there is away, and only that server knows how it stands.",
+                95,
+                STEP,
+                95,
+                next
+            )
+        );
+    }
 }
 
 #[test]

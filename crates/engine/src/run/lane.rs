@@ -17,6 +17,26 @@ pub(crate) struct Entry {
     pub(crate) session: SessionKey,
     /// Where it is.
     pub(crate) phase: Phase,
+    /// Which places it takes one of.
+    pub(crate) places: Pool,
+}
+
+/// Places of a runtime that are counted together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pool {
+    /// Of all servers that share the database and are there: they send to one gateway.
+    Common,
+    /// Of one server: its agents run on its own host, or it is away.
+    Of(String),
+}
+
+/// Which places a run takes. `local`: its agent runs on its server's host. A run of a server that is
+/// away takes none from those that are there: it may stay open for as long as that server is away.
+pub(crate) fn pool(server: &str, local: bool, away: bool) -> Pool {
+    match local || away {
+        true => Pool::Of(server.to_owned()),
+        false => Pool::Common,
+    }
 }
 
 /// What a run may do.
@@ -29,9 +49,19 @@ pub(crate) enum Place {
 }
 
 /// Whether one more run may be accepted at all.
-pub(crate) fn has_room(lane: &[Entry], size: LaneSize) -> bool {
-    let open = lane.iter().filter(|e| e.phase != Phase::Collecting).count() as u64;
+pub(crate) fn has_room(lane: &[Entry], places: &Pool, size: LaneSize) -> bool {
+    let takes = |e: &&Entry| e.places == *places && e.phase != Phase::Collecting;
+    let open = lane.iter().filter(takes).count() as u64;
     open < u64::from(size.max_active) + u64::from(size.max_queued)
+}
+
+/// How many runs hold one of these places, and how many wait for one. One whose files are being collected
+/// has left the runtime, and its place is free.
+pub(crate) fn load(lane: &[Entry], places: &Pool) -> (u32, u32) {
+    let of_these = || lane.iter().filter(|e| e.places == *places);
+    let held = of_these().filter(|e| holds_place(e.phase)).count();
+    let queued = of_these().filter(|e| e.phase == Phase::Queued).count();
+    (held as u32, queued as u32)
 }
 
 /// Whether a run waits for an earlier turn of its own session, and not for a place.
@@ -49,12 +79,14 @@ pub(crate) fn waits_for_own_turn(lane: &[Entry], run: &RunId) -> bool {
 /// takes no place; but its session is busy until then, because the next turn would write into the
 /// folder that is being read.
 pub(crate) fn place(lane: &[Entry], run: &RunId, size: LaneSize) -> Place {
-    let mut free =
-        i64::from(size.max_active) - lane.iter().filter(|e| holds_place(e.phase)).count() as i64;
-    let queued = lane.iter().filter(|e| e.phase == Phase::Queued).count() as u32;
+    let Some(asked) = lane.iter().find(|e| e.run == *run) else {
+        return Place::Go;
+    };
+    let (held, queued) = load(lane, &asked.places);
+    let mut free = i64::from(size.max_active) - i64::from(held);
     let mut position = 0;
     for (i, entry) in lane.iter().enumerate() {
-        if entry.phase != Phase::Queued {
+        if entry.phase != Phase::Queued || entry.places != asked.places {
             continue;
         }
         position += 1;
@@ -88,6 +120,7 @@ mod tests {
             run: RunId::new(run).unwrap(),
             session: SessionKey::new(session).unwrap(),
             phase: *phase,
+            places: Pool::Common,
         };
         entries.iter().map(make).collect()
     }
@@ -157,8 +190,39 @@ mod tests {
             max_active: 1,
             max_queued: 0,
         };
-        assert!(has_room(&[], size));
-        assert!(!has_room(&lane(&[("1", "a", Running)]), size)); // B29
-        assert!(has_room(&lane(&[("1", "a", Collecting)]), size));
+        let room = |lane: &[Entry]| has_room(lane, &Pool::Common, size);
+        assert!(room(&[]));
+        assert!(!room(&lane(&[("1", "a", Running)]))); // B29
+        assert!(room(&lane(&[("1", "a", Collecting)])));
+    }
+
+    #[test]
+    fn runs_take_places_of_their_own_pool_only_and_a_session_is_busy_whoever_drives_it() {
+        let mut runs = lane(&[
+            ("1", "a", Running),
+            ("2", "b", Queued),
+            ("3", "c", Queued),
+            ("4", "a", Queued),
+        ]);
+        for gone in &mut runs[..2] {
+            gone.places = pool("gone", false, true);
+        }
+        assert_eq!(
+            ["1", "2", "3", "4"].map(|run| at(&runs, run, 1)),
+            [Place::Go, wait(1, 1), Place::Go, wait(2, 2)]
+        );
+        assert_eq!(
+            [
+                load(&runs, &Pool::Common),
+                load(&runs, &pool("gone", true, false))
+            ],
+            [(0, 2), (1, 1)]
+        );
+        let size = LaneSize {
+            max_active: 1,
+            max_queued: 1,
+        };
+        assert!(!has_room(&runs, &Pool::Common, size));
+        assert!(has_room(&runs[..3], &Pool::Common, size));
     }
 }

@@ -1,9 +1,10 @@
 //! `session.delete`: everything that the bridge holds of a thread goes, for good.
 //!
-//! The wish is on the disk before anything is removed, and is forgotten with the last row. So a
-//! deletion that a crash cut short is finished at the next start; one that was asked for on a full disk and
-//! cut short must be asked for again. Where several servers share a
-//! database, each removes what it has of the thread, and the last of them the records.
+//! The wish is on the disk before a record is removed, and is forgotten with the last row. So a
+//! deletion that a crash cut short is finished at the next start. On a full disk this server remembers the
+//! wish, removes the files, which makes room, and writes the wish down as soon as it can; one that is cut
+//! short before that must be asked for again. Where several servers share a database, each removes what it
+//! has of the thread, and the last of them the records.
 
 use std::{
     collections::HashSet,
@@ -118,8 +119,10 @@ impl Engine {
         }
         let engine = self.clone();
         self.0.tasks.spawn(async move {
-            engine.remove(&deletion, wish).await;
-            engine.removing().remove(&name);
+            // One that a stop cuts short stays under way for whoever waits for it: it is not done.
+            if engine.remove(&deletion, wish).await {
+                engine.removing().remove(&name);
+            }
         });
     }
 
@@ -134,8 +137,9 @@ impl Engine {
         removing.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes what this server has of a thread as soon as its runs here have stopped.
-    async fn remove(&self, deletion: &Deletion, mut wish: Wish) {
+    /// Removes what this server has of a thread as soon as its runs here have stopped. `false`: the
+    /// server stops first.
+    async fn remove(&self, deletion: &Deletion, mut wish: Wish) -> bool {
         let mut patience = Patience::new(20, 1);
         loop {
             if wish == Wish::Unstored {
@@ -144,20 +148,20 @@ impl Engine {
                     wish = Wish::Stored;
                 }
             }
-            match self.try_remove(deletion).await {
-                Ok(Removal::Done | Removal::OthersRemain) => return,
+            match self.try_remove(deletion, wish).await {
+                Ok(Removal::Done | Removal::OthersRemain) => return true,
                 Ok(Removal::Waits) => {}
                 Err(fault) => {
                     warn!(thread = %deletion.thread, code = %fault.code, "Thread {} cannot be deleted yet: {}", deletion.thread, fault.message);
                 }
             }
             if patience.wait(self).await.is_err() {
-                return;
+                return false;
             }
         }
     }
 
-    async fn try_remove(&self, deletion: &Deletion) -> Result<Removal, Fault> {
+    async fn try_remove(&self, deletion: &Deletion, wish: Wish) -> Result<Removal, Fault> {
         let Deletion {
             account, thread, ..
         } = deletion;
@@ -200,6 +204,11 @@ impl Engine {
         }
         for run in &runs {
             attachments::forget(&self.0.config.attachments, &run.id);
+        }
+        // Records go only by a wish that is on the disk: without it nothing of them would be removed, and
+        // no other server would know of it. The files that went have made room for it.
+        if wish == Wish::Unstored {
+            store.ask_deletion(deletion, Millis::now()).await?;
         }
         if !self.is_sole() {
             store

@@ -1,5 +1,7 @@
 //! `session.start` and `session.message`: from a request to an admitted run.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 use threadline_contract::{
     AppThreadKey, Code, Fault, Millis, PermissionPolicy, QueuePlace, RunId, RunStatus, RuntimeId,
@@ -18,7 +20,7 @@ use crate::{
     engine::Lane,
     run::{
         kept::Kept,
-        lane::{self, Entry, Place},
+        lane::{self, Entry, Place, Pool},
     },
     workdir,
 };
@@ -154,7 +156,7 @@ impl Engine {
         let lane = self.runtime(runtime)?;
         let _deciding = lane.deciding.lock().await;
         let entries = self.lane_entries(runtime).await?;
-        if !lane::has_room(&entries, lane.runtime.lane()) {
+        if !lane::has_room(&entries, &self.own_places(runtime), lane.runtime.lane()) {
             return Err(busy(lane));
         }
         let (now, turn) = (Millis::now(), kept.text()?);
@@ -219,7 +221,7 @@ impl Engine {
         existing: Option<Session>,
     ) -> Result<Session, Fault> {
         let lane = self.runtime(runtime)?;
-        let folder = workdir::check(turn.working_directory.as_deref(), &self.0.config)?;
+        let folder = workdir::check(turn.working_directory.as_deref(), caller, &self.0.config)?;
         self.takes(runtime, folder.as_deref())?;
         let folder = folder.map(|p| p.display().to_string());
         if continues {
@@ -293,14 +295,43 @@ impl Engine {
         ))
     }
 
+    /// The open runs of a runtime, each with the places that it takes one of.
     pub(crate) async fn lane_entries(&self, runtime: &RuntimeId) -> Result<Vec<Entry>, Fault> {
-        let open = self.0.store.lane(runtime).await?;
-        let entry = |e: threadline_store::LaneEntry| Entry {
-            phase: e.phase,
-            run: e.run,
-            session: e.session_key,
-        };
-        Ok(open.into_iter().map(entry).collect())
+        let local = self.has_own_places(runtime);
+        let mut pools: HashMap<String, Pool> = HashMap::new();
+        let mut entries = vec![];
+        for open in self.0.store.lane(runtime).await? {
+            // Whatever is in a database of our own is ours, whatever name we had then.
+            let driver = open.lease_owner.filter(|_| !self.is_sole());
+            let driver = driver.unwrap_or_else(|| self.node_name().to_owned());
+            let places = match pools.get(&driver) {
+                Some(known) => known.clone(),
+                None => {
+                    let away = !local && self.is_away(&driver).await?;
+                    let places = lane::pool(&driver, local, away);
+                    pools.insert(driver, places.clone());
+                    places
+                }
+            };
+            entries.push(Entry {
+                phase: open.phase,
+                run: open.run,
+                session: open.session_key,
+                places,
+            });
+        }
+        Ok(entries)
+    }
+
+    /// The places that a turn takes one of when this server takes it.
+    pub(crate) fn own_places(&self, runtime: &RuntimeId) -> Pool {
+        lane::pool(self.node_name(), self.has_own_places(runtime), false)
+    }
+
+    /// Whether a runtime's agents run on the host of each server. A gateway is shared.
+    fn has_own_places(&self, runtime: &RuntimeId) -> bool {
+        self.lane(runtime)
+            .is_some_and(|lane| lane.runtime.keeps_sessions())
     }
 
     /// Where a waiting run stands now.

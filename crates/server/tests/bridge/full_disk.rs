@@ -10,7 +10,9 @@ use std::{
 use futures_util::StreamExt as _;
 use pretty_assertions::assert_eq;
 use serde_json::json;
+use threadline_contract::{AccountId, AppThreadKey};
 use threadline_e2e::small_disk::SmallDisk;
+use threadline_store::StreamId;
 
 use crate::support::{TOKEN, World, turn, with};
 
@@ -37,6 +39,17 @@ async fn fill_until_refused(world: &World, folder: &Path) -> PathBuf {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("the disk was never full");
+}
+
+/// How many sessions, runs and events of a thread are recorded.
+async fn records(world: &World, thread: &str) -> (usize, usize, usize) {
+    let (account, thread) = (AccountId::local(), AppThreadKey::new(thread).unwrap());
+    let store = world.engine.store();
+    let sessions = store.sessions_of_thread(&account, &thread).await.unwrap();
+    let runs = store.runs_of_thread(&account, &thread, None, 100).await;
+    let stream = StreamId::thread(&account, &thread);
+    let events = store.events_after(&stream, 0, 1000).await.unwrap();
+    (sessions.len(), runs.unwrap().len(), events.len())
 }
 
 #[tokio::test]
@@ -90,6 +103,47 @@ async fn a_thread_can_be_deleted_on_a_full_disk() {
     );
     let kept = folder.path().join("tasks/builtin-main-draft-1");
     assert!(!kept.exists());
+    assert_eq!(records(&world, "draft:1").await, (0, 0, 0));
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_deletion_that_finds_no_room_is_not_called_done_and_finishes_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(_disk) = SmallDisk::at(folder.path(), 8) else {
+        return;
+    };
+    let world = World::open(folder.path()).await;
+    let (_, result) = world.run(&turn("draft:1", "[[say ok]]")).await;
+    assert_eq!(result["status"], json!("completed"), "{result:#}");
+    world.ended("draft:1").await;
+    // It has no files whose going would make room.
+    for kept in ["tasks", "builtin"] {
+        fs::remove_dir_all(folder.path().join(kept).join("builtin-main-draft-1")).unwrap();
+    }
+    let filler = fill_until_refused(&world, folder.path()).await;
+    let asked = json!({"sessionId": "draft:1"});
+    let told = world.rpc("session.delete", asked.clone()).await;
+    let (sessions, runs, _) = records(&world, "draft:1").await;
+    assert_eq!(
+        (told["result"].clone(), sessions, runs),
+        (json!({"threadId": "draft:1", "deleted": false}), 1, 1),
+        "{told:#}"
+    );
+    assert_eq!(
+        world.code("session.message", turn("draft:1", "more")).await,
+        json!("CONFLICT")
+    );
+    fs::remove_file(filler).unwrap();
+    while records(&world, "draft:1").await != (0, 0, 0) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let told = world.rpc("session.delete", asked).await;
+    assert_eq!(
+        told["result"],
+        json!({"threadId": "draft:1", "deleted": true}),
+        "{told:#}"
+    );
     world.stop().await;
 }
 

@@ -3,7 +3,9 @@
 mod copies;
 mod files;
 mod keys;
+mod lanes;
 mod proofs;
+mod standing;
 
 use std::{path::Path, time::Duration};
 

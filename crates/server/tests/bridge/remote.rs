@@ -1,6 +1,6 @@
 //! A runtime elsewhere, which comes and goes: what is asked, kept, cancelled and downloaded meanwhile.
 
-mod gateway;
+pub(crate) mod gateway;
 mod logs;
 mod routing;
 mod rules;
@@ -34,7 +34,7 @@ async fn keeping(folder: &std::path::Path, gateway: &Arc<Gateway>, cache_bytes: 
     World::with(folder, options).await
 }
 
-fn turn(thread: &str) -> Value {
+pub(crate) fn turn(thread: &str) -> Value {
     json!({
         "sessionId": thread, "prompt": "x",
         "routing": {"explicitExecutionTarget": "gateway", "preferredGatewayProviderId": "openclaw"},

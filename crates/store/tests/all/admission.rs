@@ -263,6 +263,7 @@ async fn the_lane_is_first_come_first_served(world: World) {
             thread,
             session_key: run.session_key,
             phase: Phase::Queued,
+            lease_owner: run.lease_owner,
         });
     }
     let elsewhere = threadline_store::NewRun {
@@ -282,6 +283,7 @@ async fn the_lane_is_first_come_first_served(world: World) {
         .await
         .unwrap();
     wanted[0].phase = Phase::Running;
+    wanted[0].lease_owner = Some("somebody".to_owned());
     assert_eq!(store.lane(&RuntimeId::Builtin).await.unwrap(), wanted);
     store
         .change_run(&lease, moved(Phase::Closed), vec![])

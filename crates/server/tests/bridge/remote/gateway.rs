@@ -19,9 +19,11 @@ use threadline_runtimes::{
 use tokio::sync::{mpsc, watch};
 
 /// A gateway as a test wants it.
-pub(super) struct Gateway {
+pub(crate) struct Gateway {
     pub(super) id: RuntimeId,
     pub(super) lane: LaneSize,
+    /// Only the server that sent a run to it can go on with the run.
+    pub(crate) is_noted_here: bool,
     /// It can be reached.
     pub(super) up: watch::Sender<bool>,
     /// How many more calls about files fail before one works.
@@ -71,13 +73,14 @@ pub(super) fn ended(status: EndStatus) -> End {
 }
 
 impl Gateway {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             id: RuntimeId::OpenClaw,
             lane: LaneSize {
                 max_active: 1,
                 max_queued: 3,
             },
+            is_noted_here: false,
             up: watch::Sender::new(true),
             failures: AtomicU32::new(0),
             zeros: Mutex::default(),
@@ -142,7 +145,7 @@ impl ReadAt for File {
 }
 
 /// The runtime that the engine holds.
-pub(super) struct Remote(pub(super) Arc<Gateway>);
+pub(crate) struct Remote(pub(crate) Arc<Gateway>);
 
 impl Runtime for Remote {
     fn id(&self) -> &RuntimeId {
@@ -155,6 +158,9 @@ impl Runtime for Remote {
         self.0.lane
     }
     fn is_local(&self) -> bool {
+        self.0.is_noted_here
+    }
+    fn keeps_sessions(&self) -> bool {
         false
     }
     fn probe(&self) -> Pending<'_, Availability> {
