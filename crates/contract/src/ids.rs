@@ -157,11 +157,11 @@ text_id! {
 text_id! {
     /// A session on a runtime (`agent:main:draft:…` on OpenClaw, `builtin:main:draft:…` here).
     /// Read from the durable mapping, never made by taking another key apart.
-    SessionKey, "session key", 512, no_nul
+    SessionKey, "session key", 512
 }
 text_id! {
     /// One turn on one session.
-    RunId, "run id", 200, no_nul
+    RunId, "run id", 200
 }
 text_id! {
     /// The client's idempotency key, unique per account and thread.
@@ -173,7 +173,7 @@ text_id! {
 }
 text_id! {
     /// Names a token without revealing it.
-    TokenId, "token id", 64, no_nul
+    TokenId, "token id", 64
 }
 
 fn fresh(prefix: &str) -> Arc<str> {

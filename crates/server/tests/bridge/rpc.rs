@@ -232,25 +232,6 @@ async fn turns_that_cannot_be_taken() {
 }
 
 #[tokio::test]
-async fn ids_that_no_database_can_hold_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let world = World::open(folder.path()).await;
-    world.run(&turn("draft:1", "[[say one]]")).await;
-    let mut told = vec![];
-    for method in ["xworkmate.tasks.get", "xworkmate.tasks.cancel"] {
-        for bad in [
-            json!({"appThreadKey": "draft:1", "runId": "\0"}),
-            json!({"runId": "\0", "openclawSessionKey": "agent:main:draft:1"}),
-            json!({"runId": "turn-1", "openclawSessionKey": "agent:\0"}),
-        ] {
-            told.push(world.code(method, bad).await);
-        }
-    }
-    assert_eq!(told, vec![json!("INVALID_REQUEST"); 6]);
-    world.stop().await;
-}
-
-#[tokio::test]
 async fn keys_that_would_share_a_folder_are_told_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path()).await;
