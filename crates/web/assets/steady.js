@@ -1,6 +1,6 @@
 // Whatever has just come, or has moved under the pointer, cannot have been meant: for a moment it does
 // nothing. So does a key, after the list of what can be answered has changed. While a page is drawn for the
-// first time nobody has aimed at anything on it yet, so that holds nothing back.
+// first time nobody has aimed at anything on it yet: what only moves then is not held, unless it is a permission.
 
 const STILL_MS = 1500;
 const FIRST_DRAWN_MS = 3000;
@@ -33,13 +33,16 @@ export function changing(how) {
   const before = new Map(guarded().map((element) => [element, place(element)]));
   how();
   const after = guarded();
-  const isFirst = !isPresent && performance.now() < FIRST_DRAWN_MS;
+  const listed = new Set(after);
+  const isSameList = after.length === before.size && [...before.keys()].every((element) => listed.has(element));
+  const isFirst = isSameList && !isPresent && performance.now() < FIRST_DRAWN_MS;
   for (const element of after) {
     const was = before.get(element);
     before.delete(element);
     const is = place(element);
     const moved = !was || Math.hypot(is.left - was.left, is.top - was.top) > 2;
-    if (moved && !isFirst) hold(element, STILL_MS);
+    const isFree = isFirst && !element.querySelector('[data-grants]');
+    if (moved && !isFree) hold(element, STILL_MS);
   }
   if (before.size) changed = performance.now();
 }
