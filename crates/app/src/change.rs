@@ -4,6 +4,7 @@
 //! thread has moved on, or after the user stopped the run, changes nothing.
 
 pub(crate) mod result;
+mod transcript;
 mod waiting;
 
 use threadline_contract::{
@@ -23,6 +24,10 @@ use crate::{
 };
 
 pub(crate) use self::waiting::{drop_turn, edit_turn};
+use self::{
+    result::put_usage,
+    transcript::{answer, ask, is_cut, mark, message, of_run, said, settle, state_of},
+};
 
 /// What becomes of the turns that wait when the run before them is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -623,117 +628,6 @@ fn fail(record: &mut TaskThread, request: &RequestId, fault: &Fault) {
         error: true,
         ..message(Role::Assistant, request, &fault.message, now)
     });
-}
-
-fn ask(record: &mut TaskThread, turn: &QueuedTurn, state: TurnState) {
-    record.context_state.messages.push(Message {
-        state: Some(state),
-        ..message(
-            Role::User,
-            &turn.request_id,
-            &turn.prompt,
-            turn.queued_at_ms,
-        )
-    });
-}
-
-/// A turn stands so from here on; what came of one that begins anew is to be seen.
-fn mark(record: &mut TaskThread, request: &RequestId, state: TurnState) {
-    if let Some(message) = result::message_of(record, request) {
-        message.state = Some(state);
-        if state == TurnState::Running {
-            message.result = None;
-        }
-    }
-}
-
-/// What became of the turn that was running.
-fn settle(record: &mut TaskThread, code: ResultCode) {
-    for message in &mut record.context_state.messages {
-        if message.state == Some(TurnState::Running) {
-            message.state = Some(state_of(code));
-        }
-    }
-}
-
-fn state_of(code: ResultCode) -> TurnState {
-    match code {
-        ResultCode::Success => TurnState::Done,
-        code if code.is_cancelled() => TurnState::Cancelled,
-        _ => TurnState::Failed,
-    }
-}
-
-/// What a run said goes into the transcript; a run that did not come to its end has said only a part.
-fn said(
-    record: &mut TaskThread,
-    request: &RequestId,
-    snapshot: &Snapshot,
-    verdict: &Verdict,
-    now: Millis,
-) {
-    let text = match &verdict.text {
-        Some(text) => text,
-        // What is missing may be all of it.
-        None if !snapshot.warnings.is_empty() => "",
-        None => return,
-    };
-    let said = Message {
-        unfinished: is_cut(snapshot),
-        warnings: snapshot.warnings.clone(),
-        ..of_run(request, &snapshot.run_id, text, now)
-    };
-    answer(record, said);
-}
-
-/// Whether a run ended before it came to its end.
-fn is_cut(snapshot: &Snapshot) -> bool {
-    matches!(snapshot.status, RunStatus::Failed | RunStatus::Cancelled)
-}
-
-fn of_run(request: &RequestId, run: &RunId, text: &str, now: Millis) -> Message {
-    Message {
-        run_id: Some(run.clone()),
-        ..message(Role::Assistant, request, text, now)
-    }
-}
-
-fn message(role: Role, request: &RequestId, text: &str, now: Millis) -> Message {
-    Message {
-        role,
-        text: text.to_owned(),
-        timestamp_ms: now,
-        run_id: None,
-        error: false,
-        unfinished: false,
-        warnings: vec![],
-        state: None,
-        request_id: Some(request.clone()),
-        result: None,
-    }
-}
-
-/// What a run took, as far as its result says so.
-fn put_usage(result: &mut TurnResult, snapshot: &Snapshot) {
-    result.usage = snapshot.usage.or(result.usage);
-    if let (Some(began), Some(ended)) = (snapshot.started_at, snapshot.ended_at) {
-        result.wall_ms = Some(ended.since(began));
-        result.waited_ms = snapshot.waited_ms.filter(|ms| *ms > 0);
-    }
-}
-
-/// A run's answer, once: the same result may be told again, early or after a restart.
-fn answer(record: &mut TaskThread, message: Message) {
-    let messages = &mut record.context_state.messages;
-    let told = messages.iter().any(|m| {
-        m.role == message.role
-            && m.run_id == message.run_id
-            && m.error == message.error
-            && m.text == message.text
-    });
-    if !told {
-        messages.push(message);
-    }
 }
 
 #[cfg(test)]

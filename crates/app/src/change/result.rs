@@ -6,6 +6,8 @@ use threadline_contract::{
     thread::{Lifecycle, MAX_TURN_FILES, Message, Role, SyncedFile, TaskThread, TurnResult},
 };
 
+use crate::bridge::snapshot::Snapshot;
+
 /// Changes what came of a turn, everywhere the record says it. `false`: the record knows no such turn.
 pub(super) fn set(
     record: &mut TaskThread,
@@ -48,6 +50,15 @@ pub(super) fn put_files(result: &mut TurnResult, files: &[SyncedFile]) {
     result.files = files.len() as u64;
     result.bytes = files.iter().map(|file| file.size).sum();
     result.artifacts = files.to_vec();
+}
+
+/// What a run took, as far as its result says so.
+pub(super) fn put_usage(result: &mut TurnResult, snapshot: &Snapshot) {
+    result.usage = snapshot.usage.or(result.usage);
+    if let (Some(began), Some(ended)) = (snapshot.started_at, snapshot.ended_at) {
+        result.wall_ms = Some(ended.since(began));
+        result.waited_ms = snapshot.waited_ms.filter(|ms| *ms > 0);
+    }
 }
 
 /// The message that asked for a turn.

@@ -10,9 +10,9 @@ use threadline_contract::{
     Artifact, ArtifactPath, RunId, Sha256,
     thread::{SyncedFile, TaskThread},
 };
-use threadline_files::{FileKind, Root, hash};
+use threadline_files::{FileKind, Root};
 
-use super::{Verified, ledger::Ledger, moved_folder};
+use super::{Verified, ledger::Ledger, moved_folder, place::digest};
 use crate::{api::EarlierRun, workspace};
 
 /// Runs that are looked for, the newest.
@@ -179,10 +179,7 @@ fn delivered(root: &Root, run: &RunId) -> Option<HashMap<String, (u64, Sha256)>>
 /// Whether a file is as it was delivered. A large one of the same size is taken for the same: a list reads no
 /// gigabytes.
 fn is_same(root: &Root, path: &str, was: &(u64, Sha256)) -> bool {
-    was.0 > READ_BYTES
-        || root.open_file(path).is_ok_and(|file| {
-            matches!(hash::file(&file), Ok(hash::Hashed::Stable { sha256, .. }) if Sha256(sha256) == was.1)
-        })
+    was.0 > READ_BYTES || digest(root, path).is_ok_and(|sha256| sha256 == Some(was.1))
 }
 
 fn none(run: &RunId, folder: &Path) -> EarlierRun {

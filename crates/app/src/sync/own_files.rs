@@ -13,13 +13,12 @@ use std::{
 
 use sha2::Digest as _;
 use threadline_contract::{ArtifactPath, Fault, MAX_RECEIPT_BYTES, Receipt, Sha256};
-use threadline_files::{
-    Entry, FileKind, Reason, Root, Stamp, Stat, hash, is_temporary, walk::escaped,
-};
+use threadline_files::{Entry, FileKind, Reason, Root, Stamp, Stat, is_temporary, walk::escaped};
 
 use super::{
     FILES, PARTS, RUNS,
     ledger::{LEDGER, Ledger},
+    place::digest,
     receipt,
 };
 use crate::{
@@ -187,10 +186,7 @@ impl<'a> Search<'a> {
         if was.stamp == Some(stat.stamp) {
             return true;
         }
-        let Ok(file) = self.root.open_file(path) else {
-            return false;
-        };
-        matches!(hash::file(&file), Ok(hash::Hashed::Stable { sha256, .. }) if Sha256(sha256) == was.sha256)
+        digest(self.root, path).is_ok_and(|sha256| sha256 == Some(was.sha256))
     }
 
     /// Goes through our notes: the files of earlier runs, what the user put among them, and then the notes

@@ -34,7 +34,7 @@ pub(super) fn present(
     for item in items {
         let wanted = &item.artifact;
         let size = root.stat(wanted.path.as_str()).ok().map(|s| s.stamp.size);
-        if size == Some(wanted.size) && digest(root, &wanted.path)? == Some(wanted.sha256) {
+        if size == Some(wanted.size) && digest(root, wanted.path.as_str())? == Some(wanted.sha256) {
             out.insert(wanted.path.clone(), synced(item));
         }
     }
@@ -119,7 +119,7 @@ fn archive(
     for (path, ours) in earlier {
         // One that was changed is the user's from here on, and one that is gone is gone.
         ledger.files.remove(&path);
-        if digest(root, &path).map_err(storage)? != Some(ours.sha256) {
+        if digest(root, path.as_str()).map_err(storage)? != Some(ours.sha256) {
             continue;
         }
         let to = format!("{}/{FILES}/{path}", run_folder(&ours.run_id));
@@ -187,8 +187,8 @@ fn make_parent(root: &Root, path: &str) -> Result<()> {
 }
 
 /// The digest of a regular file; `None` for anything else, and for one that changes under us.
-fn digest(root: &Root, path: &ArtifactPath) -> Result<Option<Sha256>> {
-    let file = match root.open_file(path.as_str()) {
+pub(super) fn digest(root: &Root, path: impl AsRef<Path>) -> Result<Option<Sha256>> {
+    let file = match root.open_file(path) {
         Ok(file) => file,
         Err(e) if matches!(e.reason(), Reason::NoSpace | Reason::Io) => return Err(e),
         Err(_) => return Ok(None),
