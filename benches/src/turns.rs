@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
+use threadline_contract::sse::{CONTENT_TYPE, DONE, Events, MAX_EVENT_BYTES};
 use threadline_e2e::world::World;
 
 /// What comes first is slow for reasons of the agents' own.
@@ -55,15 +56,17 @@ pub(crate) async fn through(
         .post(format!("{}/acp/rpc", world.url))
         .bearer_auth(&world.token)
         .header("content-type", "application/json")
-        .header("accept", "text/event-stream")
+        .header("accept", CONTENT_TYPE)
         .body(body)
         .send()
         .await?;
-    let text = answer.text().await?;
+    let mut events = Events::new(answer.bytes_stream(), MAX_EVENT_BYTES);
+    let mut last = None;
+    while let Some(frame) = events.next().await? {
+        last = Some(frame.data).filter(|data| data != DONE).or(last);
+    }
     let took = begun.elapsed();
-    let mut data = text.lines().filter_map(|line| line.strip_prefix("data: "));
-    let last = data.rfind(|data| data.starts_with('{'));
-    let last: Value = serde_json::from_str(last.context("an answer")?)?;
+    let last: Value = serde_json::from_str(&last.context("an answer")?)?;
     let status = &last["result"]["status"];
     ensure!(*status == json!("completed"), "the turn failed: {last:#}");
     Ok(took)

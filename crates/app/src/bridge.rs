@@ -14,7 +14,7 @@ use reqwest::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use threadline_contract::{AppThreadKey, Code, Fault, rpc};
+use threadline_contract::{AppThreadKey, Code, Fault, rpc, sse::CONTENT_TYPE as EVENT_STREAM};
 
 use self::{sse::Frames, trouble::Trouble};
 use crate::config::{Endpoint, Timings};
@@ -91,7 +91,7 @@ impl Bridge {
     pub(crate) async fn open_turn(&self, body: Bytes, after: i64) -> Result<Opened, Trouble> {
         let mut request = self
             .authorized(self.http.post(self.at("/acp/rpc")))
-            .header(ACCEPT, "text/event-stream, application/json")
+            .header(ACCEPT, format!("{EVENT_STREAM}, application/json"))
             .header(CONTENT_TYPE, "application/json")
             .body(body);
         if after > 0 {
@@ -117,7 +117,7 @@ impl Bridge {
             .append_pair("threadId", thread.as_str());
         let mut request = self
             .authorized(self.http.get(url))
-            .header(ACCEPT, "text/event-stream");
+            .header(ACCEPT, EVENT_STREAM);
         if after > 0 {
             request = request.header(LAST_EVENT_ID, after);
         }
@@ -235,7 +235,7 @@ fn is_stream(response: &Response) -> bool {
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|v| v.to_str().ok())
-        .is_some_and(|v| v.trim_start().starts_with("text/event-stream"))
+        .is_some_and(|v| v.trim_start().starts_with(EVENT_STREAM))
 }
 
 async fn in_time<T>(

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use threadline_contract::{
     AppThreadKey, Code, Millis, RequestId, ResultCode, RunId, RunStatus, SessionKey, SessionUpdate,
-    Stage, method, rpc,
+    Stage, method, rpc, sse,
 };
 use tokio::sync::mpsc;
 
@@ -210,7 +210,7 @@ async fn hear(
             Err(trouble) if !trouble.again => return Err(trouble),
             Err(trouble) => return broken(trouble, news),
         };
-        if frame.data == "[DONE]" {
+        if frame.data == sse::DONE {
             continue;
         }
         let Ok(envelope) = serde_json::from_str::<Value>(&frame.data) else {

@@ -1,120 +1,136 @@
-//! Server-sent events, read from bytes as they come. Every byte is looked at once, however long a
-//! line is and however it is parted.
+//! Server-sent events: the one way in which this program writes them ([`Frame`]) and reads them
+//! ([`Events`]).
 //!
-//! Beyond the standard, an event that the end of the stream leaves without its blank line is handed
-//! over ([`Parser::end`]): a peer that closes right after its last line has still said it. Its data
-//! is JSON, so a torn one is noticed by whoever parses it.
+//! No crate for it: the one that we know (`eventsource-stream`) keeps whatever a peer sends until a line
+//! ends, drops the event that a peer closes right after, and gives an event without an id the id of the one
+//! before it, which for us would be a wrong place in the log.
+
+mod parser;
+
+use std::{
+    collections::VecDeque,
+    fmt::{self, Display},
+};
+
+use futures_util::{Stream, StreamExt as _};
+
+use self::parser::Parser;
+
+/// The content type.
+pub const CONTENT_TYPE: &str = "text/event-stream";
+/// The first line of a stream that can be taken up again: says at once that it stands, and how soon to come
+/// back after a cut.
+pub const OPENING: &str = "retry: 1000\n\n";
+/// The data of the last event of an answer.
+pub const DONE: &str = "[DONE]";
+/// More bytes than any event of ours has: results list files, and there can be many.
+pub const MAX_EVENT_BYTES: usize = 64 << 20;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct Frame<D = String> {
+    /// Its name, where it has one.
+    pub event: Option<String>,
     /// Its id, where it is a number: its place in a log.
     pub id: Option<i64>,
-    /// Its data.
-    pub data: String,
+    /// Its data. What is written must be on one line, as JSON is.
+    pub data: D,
 }
 
-/// An event has more bytes than the reader allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an event has more than {0} bytes")]
-pub struct TooLong(pub usize);
-
-/// Makes events of bytes.
-#[derive(Debug)]
-pub struct Parser {
-    most: usize,
-    line: Vec<u8>,
-    /// The last byte was a carriage return: a line feed after it belongs to it.
-    after_return: bool,
-    id: Option<i64>,
-    data: Option<String>,
-    begun: bool,
-}
-
-impl Parser {
-    /// A parser that takes events of at most so many bytes.
-    pub const fn new(most: usize) -> Self {
+impl<D> Frame<D> {
+    /// An event that has only data.
+    pub const fn new(data: D) -> Self {
         Self {
-            most,
-            line: Vec::new(),
-            after_return: false,
+            event: None,
             id: None,
-            data: None,
-            begun: false,
+            data,
         }
     }
 
-    /// Takes the next bytes in and hands over the events that they complete.
-    pub fn feed(&mut self, mut bytes: &[u8], out: &mut impl Extend<Frame>) -> Result<(), TooLong> {
-        if self.after_return && bytes.first() == Some(&b'\n') {
-            bytes = bytes.get(1..).unwrap_or_default();
+    /// An event of a log.
+    pub const fn logged(id: i64, data: D) -> Self {
+        Self {
+            event: None,
+            id: Some(id),
+            data,
         }
-        if !bytes.is_empty() {
-            self.after_return = false;
+    }
+}
+
+/// The event as it travels.
+impl<D: Display> Display for Frame<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(event) = &self.event {
+            writeln!(f, "event: {event}")?;
         }
-        while let Some(at) = bytes.iter().position(|b| matches!(b, b'\n' | b'\r')) {
-            let (line, rest) = bytes.split_at(at);
-            self.add(line)?;
-            self.take_line(out);
-            let returned = rest.first() == Some(&b'\r');
-            bytes = rest.get(1..).unwrap_or_default();
-            if returned && bytes.is_empty() {
-                self.after_return = true;
-            } else if returned && bytes.first() == Some(&b'\n') {
-                bytes = bytes.get(1..).unwrap_or_default();
+        if let Some(id) = self.id {
+            writeln!(f, "id: {id}")?;
+        }
+        write!(f, "data: {}\n\n", self.data)
+    }
+}
+
+/// Why a stream could not be read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError<E> {
+    /// An event has more bytes than the reader allows.
+    #[error("an event has more than {0} bytes")]
+    TooLong(usize),
+    /// The bytes broke off.
+    #[error(transparent)]
+    Bytes(#[from] E),
+}
+
+/// The events of a stream of bytes.
+#[derive(Debug)]
+pub struct Events<S> {
+    bytes: S,
+    parser: Parser,
+    ready: VecDeque<Frame>,
+    ended: bool,
+}
+
+impl<S, B, E> Events<S>
+where
+    S: Stream<Item = Result<B, E>> + Unpin,
+    B: AsRef<[u8]>,
+{
+    /// Reads events of at most so many bytes each.
+    pub const fn new(bytes: S, max_event_bytes: usize) -> Self {
+        Self {
+            bytes,
+            parser: Parser::new(max_event_bytes),
+            ready: VecDeque::new(),
+            ended: false,
+        }
+    }
+
+    /// The next event; `None` at the end and after an error. Dropping the future loses nothing.
+    ///
+    /// Beyond the standard, an event that the end of the stream leaves without its blank line is handed
+    /// over: a peer that closes right after its last line has still said it. Its data is JSON, so a torn
+    /// one is noticed by whoever parses it.
+    pub async fn next(&mut self) -> Result<Option<Frame>, ReadError<E>> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Ok(Some(frame));
             }
-        }
-        self.add(bytes)
-    }
-
-    /// Hands over what the end of the stream leaves.
-    pub fn end(&mut self, out: &mut impl Extend<Frame>) {
-        if !self.line.is_empty() {
-            self.take_line(out);
-        }
-        self.dispatch(out);
-    }
-
-    fn add(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
-        let held = self.line.len() + self.data.as_ref().map_or(0, String::len);
-        if held + bytes.len() > self.most {
-            return Err(TooLong(self.most));
-        }
-        self.line.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn take_line(&mut self, out: &mut impl Extend<Frame>) {
-        let bytes = std::mem::take(&mut self.line);
-        let text = String::from_utf8_lossy(&bytes);
-        let mut line: &str = &text;
-        if !self.begun {
-            self.begun = true;
-            line = line.strip_prefix('\u{feff}').unwrap_or(line);
-        }
-        if line.is_empty() {
-            return self.dispatch(out);
-        }
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
-            "data" => match &mut self.data {
-                Some(data) => {
-                    data.push('\n');
-                    data.push_str(value);
+            if self.ended {
+                return Ok(None);
+            }
+            let read = match self.bytes.next().await {
+                Some(Ok(bytes)) => self.parser.feed(bytes.as_ref(), &mut self.ready),
+                Some(Err(e)) => Err(ReadError::Bytes(e)),
+                None => {
+                    self.ended = true;
+                    self.parser.end(&mut self.ready);
+                    Ok(())
                 }
-                none => *none = Some(value.to_owned()),
-            },
-            "id" => self.id = value.parse().ok(),
-            _ => {}
-        }
-    }
-
-    fn dispatch(&mut self, out: &mut impl Extend<Frame>) {
-        // Unlike in a browser, the id belongs to its own event only: what is not logged has none.
-        let id = self.id.take();
-        if let Some(data) = self.data.take() {
-            out.extend([Frame { id, data }]);
+            };
+            if let Err(e) = read {
+                self.ended = true;
+                return Err(e);
+            }
         }
     }
 }

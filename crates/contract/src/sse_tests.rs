@@ -1,29 +1,40 @@
+use futures_util::{FutureExt as _, stream};
 use pretty_assertions::assert_eq;
 
 use super::*;
 
+fn events(
+    chunks: &[&[u8]],
+    most: usize,
+) -> Events<impl Stream<Item = Result<Vec<u8>, String>> + Unpin + use<>> {
+    let chunks: Vec<_> = chunks.iter().map(|chunk| Ok(chunk.to_vec())).collect();
+    Events::new(stream::iter(chunks), most)
+}
 fn read(chunks: &[&[u8]]) -> Vec<Frame> {
-    let (mut parser, mut out) = (Parser::new(1 << 20), Vec::new());
-    for chunk in chunks {
-        parser.feed(chunk, &mut out).unwrap();
+    let (mut events, mut out) = (events(chunks, 1 << 20), Vec::new());
+    while let Some(frame) = events.next().now_or_never().unwrap().unwrap() {
+        out.push(frame);
     }
-    parser.end(&mut out);
     out
 }
 fn frame(id: Option<i64>, data: &str) -> Frame {
     Frame {
         id,
-        data: data.into(),
+        ..Frame::new(data.into())
     }
 }
 
 #[test]
 fn lines_become_events() {
     let text = "\u{feff}: hello\n\nid: 7\ndata: {\"a\":1}\n\ndata: x\ndata:y\n\nevent: e\nid: no\ndata: z\n\n: keepalive\n\ndata: last";
+    let named = Frame {
+        event: Some("e".into()),
+        ..frame(None, "z")
+    };
     let want = vec![
         frame(Some(7), "{\"a\":1}"),
         frame(None, "x\ny"),
-        frame(None, "z"),
+        named,
         frame(None, "last"),
     ];
     assert_eq!(read(&[text.as_bytes()]), want);
@@ -54,11 +65,51 @@ fn where_the_bytes_are_parted_does_not_matter() {
 
 #[test]
 fn an_event_may_not_be_longer_than_allowed() {
-    let (mut parser, mut out) = (Parser::new(10), Vec::<Frame>::new());
-    assert_eq!(parser.feed(b"data: 1234", &mut out), Ok(()));
-    assert_eq!(parser.feed(b"5", &mut out), Err(TooLong(10)));
+    for too_long in [
+        [b"data: 1234".as_slice(), b"5"],
+        [b"data: 12\n", b"data: 345\n"],
+    ] {
+        let mut events = events(&too_long, 10);
+        let mut next = || events.next().now_or_never().unwrap();
+        assert_eq!(next(), Err(ReadError::TooLong(10)));
+        assert_eq!(next(), Ok(None));
+    }
+}
 
-    let (mut parser, mut out) = (Parser::new(10), Vec::<Frame>::new());
-    assert_eq!(parser.feed(b"data: 12\n", &mut out), Ok(()));
-    assert_eq!(parser.feed(b"data: 345\n", &mut out), Err(TooLong(10)));
+#[test]
+fn what_came_before_a_break_is_told_and_the_break_ends_it() {
+    let chunks = [
+        Ok(b"data: one\n\ndata: tw".to_vec()),
+        Err("gone".to_owned()),
+        Ok(b"o\n\n".to_vec()),
+    ];
+    let mut events = Events::new(stream::iter(chunks), 100);
+    let mut next = || events.next().now_or_never().unwrap();
+    assert_eq!(next(), Ok(Some(frame(None, "one"))));
+    assert_eq!(next(), Err(ReadError::Bytes("gone".to_owned())));
+    assert_eq!(next(), Ok(None));
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let named = Frame {
+        event: Some("update".into()),
+        ..Frame::logged(42, "{\"a\": 1}".to_owned())
+    };
+    let frames = [
+        Frame::new(DONE.to_owned()),
+        Frame::logged(7, "x".into()),
+        named,
+    ];
+    let text: Vec<String> = frames.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        text,
+        [
+            "data: [DONE]\n\n",
+            "id: 7\ndata: x\n\n",
+            "event: update\nid: 42\ndata: {\"a\": 1}\n\n"
+        ]
+    );
+    let text = format!("{OPENING}{}", text.concat());
+    assert_eq!(read(&[text.as_bytes()]), frames);
 }

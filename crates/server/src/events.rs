@@ -11,7 +11,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
-use threadline_contract::{AppThreadKey, Code, Fault};
+use threadline_contract::{AppThreadKey, Code, Fault, sse::CONTENT_TYPE};
 use threadline_engine::Caller;
 use threadline_store::StoredEvent;
 
@@ -62,7 +62,7 @@ pub(crate) async fn handle(
         .get(header::ACCEPT)
         .and_then(|v| v.to_str().ok())
         .unwrap_or_default();
-    if accept.contains(sse::SSE) {
+    if accept.contains(CONTENT_TYPE) {
         return Ok(sse::follow(
             &bridge,
             bridge.engine.thread_feed(&caller, &thread, after).await?,
@@ -139,7 +139,8 @@ pub(crate) async fn whole(
 }
 
 /// The `Last-Event-ID` header; nonsense is refused rather than read as zero.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Fault> {
+/// The last event of a log that a caller saw, as it says in the head of its request.
+pub fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Fault> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
     };

@@ -14,13 +14,15 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256 as Hasher};
-use threadline_contract::{AppThreadKey, Code, Fault, Sha256, method, rpc::Request};
+use threadline_contract::{
+    AppThreadKey, Code, Fault, Sha256, method, rpc::Request, sse::CONTENT_TYPE as EVENT_STREAM,
+};
 use threadline_engine::{
     Caller, Elsewhere, FORWARDED_SCHEME, HELLO_PATH, Handed, Node, SealedPass,
 };
 use tracing::{debug, warn};
 
-use crate::{Bridge, gate::ANSWERED_BY, sse::SSE};
+use crate::{Bridge, gate::ANSWERED_BY};
 
 /// How long another server is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,14 +337,17 @@ fn with_digest<E: Into<axum::BoxError>>(
 /// The headers of a request whose answer is to be an event stream.
 pub(crate) fn as_stream() -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(header::ACCEPT, header::HeaderValue::from_static(SSE));
+    headers.insert(
+        header::ACCEPT,
+        header::HeaderValue::from_static(EVENT_STREAM),
+    );
     headers
 }
 
 /// Whether an answer is an event stream.
 pub(crate) fn is_stream(answer: &reqwest::Response) -> bool {
     let kind = answer.headers().get(header::CONTENT_TYPE);
-    kind.is_some_and(|kind| kind.as_bytes().starts_with(SSE.as_bytes()))
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(EVENT_STREAM.as_bytes()))
 }
 
 #[cfg(test)]

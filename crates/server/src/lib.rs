@@ -23,7 +23,6 @@ pub mod range;
 mod rate;
 mod rpc;
 mod sse;
-mod sse_read;
 mod stdio;
 mod turn;
 mod ws;
@@ -42,10 +41,11 @@ pub use activity::Activity;
 pub use answer::Refusal;
 pub use body::BODY_BYTES;
 pub use door::Door;
+pub use events::last_event_id;
 pub use gate::{Gate, GateConfig};
 pub use limits::Limits;
 pub use metrics::{Metrics, serve_metrics};
-pub use sse::{SSE, stream_of};
+pub use sse::stream_of;
 pub use stdio::stdio;
 
 /// What the handlers share.

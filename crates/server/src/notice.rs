@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use threadline_contract::{SessionUpdate, method, url};
-
-use crate::sse_read::Frame;
+use threadline_contract::{SessionUpdate, method, sse::Frame, url};
 
 /// A notification over this size is sent shortened; the log holds it whole.
 const LARGEST: usize = 64 << 10;

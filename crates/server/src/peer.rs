@@ -12,6 +12,7 @@ use serde_json::Value;
 use threadline_contract::{
     Code, Fault, method,
     rpc::{self, Id, Malformed, Request},
+    sse::{self, Events, MAX_EVENT_BYTES},
 };
 use threadline_engine::{Caller, FeedItem, Node};
 use tokio::sync::{Semaphore, mpsc};
@@ -25,7 +26,6 @@ use crate::{
     gate::{TokenHash, too_often},
     notice,
     sse::LOOK_AT_PROGRESS,
-    sse_read::Frames,
     turn::{self, Begun},
 };
 
@@ -268,29 +268,26 @@ impl Peer {
         } = &*self.0;
         let headers = forward::as_stream();
         let sent = bridge.post_to(node, caller, &headers, message, patience);
-        let mut answer = sent.await?;
+        let answer = sent.await?;
         if !forward::is_stream(&answer) {
             // It was refused before any method was reached.
             let said = answer.text().await.map_err(|_| Missed::NoAnswer)?;
             return Ok(Ok(Some(said).filter(|said| !said.is_empty())));
         }
-        let mut frames = Frames::default();
+        let mut events = Events::new(answer.bytes_stream(), MAX_EVENT_BYTES);
         loop {
-            while let Some(frame) = frames.next() {
-                if frame.data == "[DONE]" {
-                    return Ok(Ok(None));
-                }
-                if let Some(said) = notice::relayed(frame, request.id.is_some(), path) {
-                    self.say(said).await;
-                }
-            }
-            let chunk = tokio::select! {
-                chunk = answer.chunk() => chunk,
+            let next = tokio::select! {
+                next = events.next() => next,
                 () = leaving.cancelled() => return Ok(Ok(None)),
                 () = bridge.stop.cancelled() => return Ok(Ok(None)),
             };
-            match chunk {
-                Ok(Some(bytes)) => frames.push(&bytes),
+            match next {
+                Ok(Some(frame)) if frame.data == sse::DONE => return Ok(Ok(None)),
+                Ok(Some(frame)) => {
+                    if let Some(said) = notice::relayed(frame, request.id.is_some(), path) {
+                        self.say(said).await;
+                    }
+                }
                 // Whoever wants no answer gets none.
                 Ok(None) if request.id.is_none() => return Ok(Ok(None)),
                 Ok(None) | Err(_) => return Ok(Err(broke(node))),

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use threadline_contract::{
     Code, Fault, method,
     rpc::{self, Request},
+    sse::CONTENT_TYPE,
 };
 use threadline_engine::Caller;
 
@@ -157,5 +158,5 @@ fn wants_stream(headers: &HeaderMap) -> bool {
         .get_all(header::ACCEPT)
         .iter()
         .filter_map(|v| v.to_str().ok())
-        .any(|v| v.contains(sse::SSE))
+        .any(|v| v.contains(CONTENT_TYPE))
 }

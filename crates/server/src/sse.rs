@@ -1,6 +1,6 @@
 //! Event streams: a logged notification has `id:` then `data:`; what is not logged has no id.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, fmt::Display, time::Duration};
 
 use axum::{
     body::Body,
@@ -10,14 +10,15 @@ use axum::{
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use serde_json::{Value, json};
-use threadline_contract::{Fault, SessionUpdate, method, rpc};
+use threadline_contract::{
+    Fault, SessionUpdate, method, rpc,
+    sse::{CONTENT_TYPE, DONE, Frame, OPENING},
+};
 use threadline_engine::{Feed, FeedItem};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Bridge, notice};
 
-/// The content type.
-pub const SSE: &str = "text/event-stream";
 /// A stream that has nothing to say says so this often.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 /// How often a silent run is asked whether it waits for something that no log can tell.
@@ -76,16 +77,18 @@ impl Answering {
 
     fn end(&mut self, envelope: &Value) -> Bytes {
         self.done = true;
-        let mut out = unlogged(envelope).to_vec();
-        out.extend_from_slice(b"data: [DONE]\n\n");
-        out.into()
+        last(envelope)
     }
 }
 
 /// An answer that is only an envelope: it, and `[DONE]`.
 pub(crate) fn only(envelope: &str) -> Response {
-    let frames = Bytes::from(format!("data: {envelope}\n\ndata: [DONE]\n\n"));
+    let frames = last(envelope);
     stream_of(stream::once(async move { frames }))
+}
+
+fn last(envelope: impl Display) -> Bytes {
+    format!("{}{}", Frame::new(envelope), Frame::new(DONE)).into()
 }
 
 /// A thread's log, for as long as somebody listens.
@@ -95,8 +98,7 @@ pub(crate) fn follow(bridge: &Bridge, feed: Feed) -> Response {
         state,
         |(mut feed, stop, opening)| async move {
             if opening {
-                // Says at once that the stream stands, and how soon to come back after a cut.
-                return Some((Bytes::from_static(b"retry: 1000\n\n"), (feed, stop, false)));
+                return Some((Bytes::from_static(OPENING.as_bytes()), (feed, stop, false)));
             }
             let chunk = match heard(&mut feed, &stop).await {
                 Heard::Item(Some(FeedItem::Update(event))) => update(event.seq, &event.body),
@@ -150,7 +152,7 @@ pub fn stream_of(frames: impl Stream<Item = Bytes> + Send + 'static) -> Response
     let mut response = Response::new(Body::from_stream(frames.map(Ok::<_, Infallible>)));
     // No larger than needed: the connection keeps it for as long as the stream lives.
     let mut headers = HeaderMap::with_capacity(3);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(SSE));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     *response.headers_mut() = headers;
@@ -158,7 +160,7 @@ pub fn stream_of(frames: impl Stream<Item = Bytes> + Send + 'static) -> Response
 }
 
 fn unlogged(envelope: &Value) -> Bytes {
-    format!("data: {envelope}\n\n").into()
+    Frame::new(envelope).to_string().into()
 }
 
 fn keepalive() -> Bytes {
@@ -170,10 +172,7 @@ fn keepalive() -> Bytes {
 
 /// A logged update as a frame.
 fn update(seq: i64, body: &str) -> Bytes {
-    format!(
-        "id: {seq}\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"{}\",\"params\":{}}}\n\n",
-        method::UPDATE,
-        notice::params(seq, body)
-    )
-    .into()
+    let (method, params) = (method::UPDATE, notice::params(seq, body));
+    let envelope = format_args!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
+    Frame::logged(seq, envelope).to_string().into()
 }

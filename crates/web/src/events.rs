@@ -11,8 +11,11 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
 use threadline_app::api::{AppEvent, Begin};
-use threadline_contract::Fault;
-use threadline_server::{Refusal, stream_of};
+use threadline_contract::{
+    Fault,
+    sse::{Frame, OPENING},
+};
+use threadline_server::{Refusal, last_event_id, stream_of};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Events, Web};
@@ -103,8 +106,7 @@ struct Telling {
 impl Telling {
     async fn next(&mut self) -> Option<Bytes> {
         if std::mem::take(&mut self.opening) {
-            // Says at once that the stream stands, and how soon to come back after a cut.
-            return Some(Bytes::from_static(b"retry: 1000\n\n"));
+            return Some(Bytes::from_static(OPENING.as_bytes()));
         }
         tokio::select! {
             event = self.events.next() => frame(&event?),
@@ -124,22 +126,10 @@ fn frame(event: &AppEvent) -> Option<Bytes> {
             return None;
         }
     };
-    let id = event
-        .id()
-        .map(|id| format!("id: {id}\n"))
-        .unwrap_or_default();
-    Some(format!("event: {}\n{id}data: {data}\n\n", event.name()).into())
-}
-
-fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Fault> {
-    let Some(value) = headers.get("last-event-id") else {
-        return Ok(None);
+    let frame = Frame {
+        event: Some(event.name().to_owned()),
+        id: event.id(),
+        data,
     };
-    let number = value
-        .to_str()
-        .ok()
-        .and_then(|text| text.trim().parse().ok());
-    number
-        .map(Some)
-        .ok_or_else(|| Fault::invalid("Last-Event-ID must be a number that this server gave."))
+    Some(frame.to_string().into())
 }

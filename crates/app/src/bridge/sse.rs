@@ -1,78 +1,46 @@
 //! The bridge's events, as they come.
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, stream::BoxStream};
-use threadline_contract::{Code, sse::Parser};
+use futures_util::stream::{BoxStream, Stream};
+use threadline_contract::{
+    Code,
+    sse::{Events, MAX_EVENT_BYTES, ReadError},
+};
+use tokio_stream::StreamExt as _;
 
 pub(crate) use threadline_contract::sse::Frame;
 
 use super::trouble::Trouble;
 
-/// More than any event: results list files, and there can be many.
-const MOST_BYTES: usize = 64 << 20;
-
 /// Events as they come.
-pub(crate) struct Frames {
-    body: BoxStream<'static, Result<Bytes, Trouble>>,
-    silence: Duration,
-    parser: Parser,
-    ready: VecDeque<Frame>,
-    ended: bool,
-}
+pub(crate) struct Frames(Events<BoxStream<'static, Result<Bytes, Trouble>>>);
 
 impl Frames {
+    /// Silence counts as a cut. Anything that comes ends it, also what is no event.
     pub(crate) fn new(
         body: impl Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static,
         silence: Duration,
     ) -> Self {
-        Self {
-            body: body
-                .map(|chunk| chunk.map_err(|e| Trouble::cut(&e)))
-                .boxed(),
-            silence,
-            parser: Parser::new(MOST_BYTES),
-            ready: VecDeque::new(),
-            ended: false,
-        }
+        let body = body.timeout(silence).map(|chunk| match chunk {
+            Ok(chunk) => chunk.map_err(|e| Trouble::cut(&e)),
+            Err(_) => Err(Trouble::again(
+                Code::ConnectionClosed,
+                "The bridge's stream fell silent.",
+            )),
+        });
+        Self(Events::new(Box::pin(body), MAX_EVENT_BYTES))
     }
 
-    /// The next event; `None` when the stream has ended. Silence counts as a cut.
+    /// The next event; `None` when the stream has ended.
     pub(crate) async fn next(&mut self) -> Result<Option<Frame>, Trouble> {
-        loop {
-            if let Some(frame) = self.ready.pop_front() {
-                return Ok(Some(frame));
-            }
-            if self.ended {
-                return Ok(None);
-            }
-            match tokio::time::timeout(self.silence, self.body.next()).await {
-                Ok(Some(Ok(bytes))) => {
-                    let fed = self.parser.feed(&bytes, &mut self.ready);
-                    fed.map_err(|_| {
-                        Trouble::final_(
-                            Code::BadBridgeAnswer,
-                            "The bridge sent an event without an end.",
-                        )
-                    })?;
-                }
-                Ok(Some(Err(e))) => {
-                    self.ended = true;
-                    return Err(e);
-                }
-                Ok(None) => {
-                    self.ended = true;
-                    self.parser.end(&mut self.ready);
-                }
-                Err(_) => {
-                    self.ended = true;
-                    return Err(Trouble::again(
-                        Code::ConnectionClosed,
-                        "The bridge's stream fell silent.",
-                    ));
-                }
-            }
-        }
+        self.0.next().await.map_err(|e| match e {
+            ReadError::Bytes(trouble) => trouble,
+            ReadError::TooLong(_) => Trouble::final_(
+                Code::BadBridgeAnswer,
+                "The bridge sent an event without an end.",
+            ),
+        })
     }
 }

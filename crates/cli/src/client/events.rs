@@ -1,20 +1,21 @@
 //! Events of a thread, without gaps and without doubles, whatever happens to the owner meanwhile.
 
 use std::{
-    io,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use eventsource_stream::Eventsource as _;
-use futures_util::{Stream, StreamExt as _, stream};
 use reqwest::Response;
 use serde_json::Value;
 use threadline_app::api::AppEvent;
-use threadline_contract::{AppThreadKey, Code, Fault, rpc};
+use threadline_contract::{
+    AppThreadKey, Code, Fault, rpc,
+    sse::{CONTENT_TYPE, Events, MAX_EVENT_BYTES},
+};
 use tokio::sync::mpsc;
+use tokio_stream::StreamExt as _;
 
-use super::{Client, PATIENCE, not_ours, said};
+use super::{Client, PATIENCE, not_ours};
 
 /// A stream that does not even say that it lives is cut: three of the owner's keepalives.
 const SILENCE: Duration = Duration::from_secs(45);
@@ -56,7 +57,7 @@ struct Following {
     out: mpsc::Sender<Result<Heard, Fault>>,
 }
 
-/// The receiver is gone; nobody listens any more.
+/// The other side is gone: the owner, or whoever listens.
 struct Gone;
 
 impl Following {
@@ -102,7 +103,7 @@ impl Following {
             .http
             .get(url)
             .bearer_auth(&found.token)
-            .header("accept", "text/event-stream")
+            .header("accept", CONTENT_TYPE)
             .header("last-event-id", self.after.to_string());
         let response = match tokio::time::timeout(SILENCE, request.send()).await {
             Ok(Ok(response)) => response,
@@ -118,18 +119,21 @@ impl Following {
     }
 
     async fn read(&mut self, response: Response) -> Result<Option<bool>, Fault> {
-        let mut events = Box::pin(alive(response).eventsource());
+        let bytes = response.bytes_stream().timeout(SILENCE);
+        // How it ended does not matter: it is taken up again where it broke.
+        let bytes = bytes.map(|chunk| chunk.ok().and_then(Result::ok).ok_or(Gone));
+        let mut events = Events::new(Box::pin(bytes), MAX_EVENT_BYTES);
         let mut progress = false;
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
                 () = self.out.closed() => return Ok(None),
             };
-            let Some(Ok(event)) = event else {
+            let Ok(Some(frame)) = event else {
                 return Ok(Some(progress));
             };
-            let id = event.id.parse().ok();
-            let event = match AppEvent::read(&event.event, id, &event.data) {
+            let name = frame.event.unwrap_or_default();
+            let event = match AppEvent::read(&name, frame.id, &frame.data) {
                 Ok(Some(event)) => event,
                 // A newer owner may say more than we understand.
                 Ok(None) => continue,
@@ -172,18 +176,4 @@ async fn refused(response: Response) -> Result<(), Fault> {
         Code::ShuttingDown => Ok(()),
         _ => Err(fault),
     }
-}
-
-/// The bytes of an answer, for as long as some come.
-fn alive(response: Response) -> impl Stream<Item = io::Result<bytes::Bytes>> {
-    stream::unfold(Some(response), |response| async {
-        let mut response = response?;
-        let next = tokio::time::timeout(SILENCE, response.chunk()).await;
-        match next {
-            Ok(Ok(Some(bytes))) => Some((Ok(bytes), Some(response))),
-            Ok(Ok(None)) => None,
-            Ok(Err(e)) => Some((Err(io::Error::other(said(&e))), None)),
-            Err(_) => Some((Err(io::ErrorKind::TimedOut.into()), None)),
-        }
-    })
 }

@@ -1,6 +1,6 @@
 //! One OpenAI-compatible endpoint: asking it, hearing it, and saying what went wrong with it.
 
-use std::{collections::VecDeque, error::Error as _, pin::Pin, time::Duration};
+use std::{error::Error as _, pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
@@ -11,7 +11,7 @@ use reqwest::{
 };
 use threadline_contract::{
     Code, Fault,
-    sse::{Frame, Parser},
+    sse::{self, Events, ReadError},
 };
 use tokio::time::timeout;
 
@@ -63,7 +63,7 @@ impl Model {
 
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(ACCEPT, HeaderValue::from_static(sse::CONTENT_TYPE));
         let key = config
             .key
             .as_deref()
@@ -121,17 +121,12 @@ impl Model {
         }
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|v| v.to_str().ok()).unwrap_or_default();
-        if kind.starts_with("application/json") {
-            let whole = response.bytes_stream().map(|chunk| chunk.map_err(broken));
-            return Ok(Pieces::Whole(Box::pin(whole), silence));
-        }
-        let chunks = response.bytes_stream().map(|chunk| chunk.map_err(broken));
-        let events = Events {
-            chunks: Box::pin(chunks),
-            parser: Parser::new(LONGEST),
-            ready: VecDeque::new(),
-        };
-        Ok(Pieces::Stream(events, silence))
+        let whole = kind.starts_with("application/json");
+        let chunks: Chunks = Box::pin(response.bytes_stream().map(|chunk| chunk.map_err(broken)));
+        Ok(match whole {
+            true => Pieces::Whole(chunks, silence),
+            false => Pieces::Stream(Events::new(chunks, LONGEST), silence),
+        })
     }
 
     fn unreachable(&self, error: reqwest::Error) -> Trouble {
@@ -177,38 +172,10 @@ impl Model {
 
 type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, Trouble>> + Send>>;
 
-/// The events of a stream.
-pub(super) struct Events {
-    chunks: Chunks,
-    parser: Parser,
-    ready: VecDeque<Frame>,
-}
-
-impl Events {
-    /// The data of the next one; `None` at the end. Dropping this future loses nothing.
-    async fn next(&mut self) -> Result<Option<String>, Trouble> {
-        loop {
-            if let Some(frame) = self.ready.pop_front() {
-                return Ok(Some(frame.data));
-            }
-            match self.chunks.next().await {
-                Some(chunk) => {
-                    let fed = self.parser.feed(&chunk?, &mut self.ready);
-                    fed.map_err(|_| Trouble::TooLong)?;
-                }
-                None => {
-                    self.parser.end(&mut self.ready);
-                    return Ok(self.ready.pop_front().map(|frame| frame.data));
-                }
-            }
-        }
-    }
-}
-
 /// An answer as it comes. Dropping it ends the request.
 pub(super) enum Pieces {
     /// Piece by piece.
-    Stream(Events, Duration),
+    Stream(Events<Chunks>, Duration),
     /// From an endpoint that does not stream.
     Whole(Chunks, Duration),
     /// Nothing more.
@@ -224,11 +191,11 @@ impl Pieces {
                 let next = timeout(*silence, events.next()).await;
                 match next.map_err(|_| Trouble::Silent(*silence))?? {
                     None => return Ok(None),
-                    Some(data) if data.trim() == "[DONE]" => {
+                    Some(frame) if frame.data.trim() == sse::DONE => {
                         *self = Self::Over;
                         return Ok(None);
                     }
-                    Some(data) => data,
+                    Some(frame) => frame.data,
                 }
             }
             Self::Whole(chunks, silence) => {
@@ -282,6 +249,15 @@ pub(super) enum Trouble {
 impl From<TooLong> for Trouble {
     fn from(_: TooLong) -> Self {
         Self::TooLong
+    }
+}
+
+impl From<ReadError<Self>> for Trouble {
+    fn from(error: ReadError<Self>) -> Self {
+        match error {
+            ReadError::TooLong(_) => Self::TooLong,
+            ReadError::Bytes(trouble) => trouble,
+        }
     }
 }
 

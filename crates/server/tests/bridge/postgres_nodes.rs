@@ -17,7 +17,7 @@ use threadline_e2e::postgres;
 use threadline_store::Session;
 
 use crate::{
-    support::{Options, TOKEN, World, turn, with},
+    support::{Options, TOKEN, World, frames, turn, with},
     ws::Socket,
 };
 
@@ -95,11 +95,10 @@ async fn stream(world: &World, method: &str, params: &Value) -> Vec<Value> {
         .await
         .unwrap();
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
-    let text = answer.text().await.unwrap();
-    let frames = text.lines().filter_map(|line| line.strip_prefix("data: "));
-    frames
-        .map(|frame| serde_json::from_str(frame).unwrap_or(json!(frame)))
+    frames(answer)
+        .map(|frame| serde_json::from_str(&frame.data).unwrap_or(json!(frame.data)))
         .collect()
+        .await
 }
 
 const FIRST: &str = "[[write notes.md = from the first turn]] [[say ok]]";

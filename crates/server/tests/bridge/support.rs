@@ -2,11 +2,13 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use eventsource_stream::{Event, Eventsource as _};
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use threadline_contract::{AccountId, Fault, Millis, RuntimeId, TokenId};
+use threadline_contract::{
+    AccountId, Fault, Millis, RuntimeId, TokenId,
+    sse::{Events, Frame},
+};
 use threadline_e2e::scripted_model;
 use threadline_engine::{Engine, EngineConfig, Keep, Rules};
 use threadline_runtimes::{
@@ -21,6 +23,15 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const TOKEN: &str = "token-of-local";
 pub(crate) const MODEL_KEY: &str = "sk-key-of-the-model";
 pub(crate) const OTHER: &str = "token-of-another-account";
+
+/// The events of an answer.
+pub(crate) fn frames(answer: reqwest::Response) -> impl Stream<Item = Frame> + Unpin + use<> {
+    let events = Events::new(answer.bytes_stream(), 1 << 20);
+    Box::pin(stream::unfold(events, async |mut events| {
+        let frame = events.next().await.ok().flatten()?;
+        Some((frame, events))
+    }))
+}
 
 /// A bridge and a client for it. The folder outlives it, so that another can take over.
 pub(crate) struct World {
@@ -262,7 +273,7 @@ impl World {
         &self,
         params: &Value,
         after: Option<i64>,
-    ) -> impl Stream<Item = Event> + Unpin + use<> {
+    ) -> impl Stream<Item = Frame> + Unpin + use<> {
         self.stream_of("session.start", params, after).await
     }
 
@@ -271,7 +282,7 @@ impl World {
         method: &str,
         params: &Value,
         after: Option<i64>,
-    ) -> impl Stream<Item = Event> + Unpin + use<> {
+    ) -> impl Stream<Item = Frame> + Unpin + use<> {
         let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
         let mut request = self
             .http
@@ -284,12 +295,7 @@ impl World {
         }
         let answer = request.send().await.unwrap();
         assert_eq!(answer.headers()["content-type"], "text/event-stream");
-        Box::pin(
-            answer
-                .bytes_stream()
-                .eventsource()
-                .filter_map(async |event| event.ok()),
-        )
+        frames(answer)
     }
 
     /// A turn to its result: every event, then the result.
@@ -299,7 +305,7 @@ impl World {
 
     /// The same for a follow-up.
     pub(crate) async fn run_method(&self, method: &str, params: &Value) -> (Vec<Value>, Value) {
-        let events: Vec<Event> = self.stream_of(method, params, None).await.collect().await;
+        let events: Vec<Frame> = self.stream_of(method, params, None).await.collect().await;
         let mut frames: Vec<Value> = events
             .iter()
             .filter(|e| e.data != "[DONE]")
