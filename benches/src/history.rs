@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use threadline_contract::{
-    AccountId, AppThreadKey, Millis, RunId, RunStatus, RuntimeId, SessionKey,
+    AccountId, Actor, AppThreadKey, Millis, RunId, RunStatus, RuntimeId, SessionKey,
 };
 use threadline_e2e::world::World;
 use threadline_store::{
@@ -106,6 +106,7 @@ async fn ended_run(store: &Store, n: usize) -> anyhow::Result<()> {
         method: Method::Start,
         turn: json!({"prompt": "make a report"}).to_string(),
         request: None,
+        begun_by: Actor::server(),
         lease: None,
         at: Millis::now(),
     };

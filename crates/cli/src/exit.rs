@@ -172,6 +172,7 @@ impl Exit {
             | C::Internal => Self::Failed,
 
             C::Unauthorized
+            | C::ScopeMissing
             | C::OriginNotAllowed
             | C::HostNotAllowed
             | C::PathDisabled

@@ -64,6 +64,7 @@ codes! {
     RateLimited "RATE_LIMITED" Bridge -32005 429 "That is more than one caller may ask for at once. Wait as long as `retryAfter` says, or for an open request to end.";
     NotFound "NOT_FOUND" Bridge -32004 404 "There is nothing at this address.";
     Unauthorized "UNAUTHORIZED" Bridge -32001 401 "Send the token: `Authorization: Bearer …`. The token file lies in the data folder.";
+    ScopeMissing "SCOPE_MISSING" Bridge -32003 403 "The token may not do this. Use one with the scope that the sentence names.";
     OriginNotAllowed "ORIGIN_NOT_ALLOWED" Bridge -32003 403 "A page of another origin may not call this server. Add it to `server.allowed_origins` and use a bearer token.";
     HostNotAllowed "HOST_NOT_ALLOWED" Bridge -32003 403 "The Host header names another server. Use the address that Threadline printed, or set `server.public_url`.";
     PathDisabled "PROVIDER_DIRECT_PATH_DISABLED" Bridge -32004 410 "This path is not for apps. Send the request to /acp/rpc with routing.";

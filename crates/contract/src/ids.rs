@@ -35,6 +35,12 @@ pub enum BadId {
         /// The id that was asked for.
         what: &'static str,
     },
+    /// Something other than small letters and digits, of which a short id is made.
+    #[error("{what} may have small letters and digits only")]
+    NotShort {
+        /// The id that was asked for.
+        what: &'static str,
+    },
     /// A part of the key belongs to the gateway's own sessions.
     #[error("{what} contains the reserved part `{part}:`")]
     Reserved {
@@ -131,6 +137,14 @@ fn no_nul(what: &'static str, text: &str) -> Result<(), BadId> {
     }
 }
 
+fn short(what: &'static str, text: &str) -> Result<(), BadId> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    match text.chars().all(fits) {
+        true => Ok(()),
+        false => Err(BadId::NotShort { what }),
+    }
+}
+
 fn not_reserved(what: &'static str, text: &str) -> Result<(), BadId> {
     if text.contains(char::is_control) {
         return Err(BadId::Control { what });
@@ -175,6 +189,14 @@ text_id! {
     /// Names a token without revealing it.
     TokenId, "token id", 64
 }
+text_id! {
+    /// An agent of a team. It is a part of session keys, and so short.
+    AgentId, "agent id", 12, short
+}
+text_id! {
+    /// A person of an account.
+    PersonId, "person id", 64, no_nul
+}
 
 fn fresh(prefix: &str) -> Arc<str> {
     format!("{prefix}{}", uuid::Uuid::now_v7().simple()).into()
@@ -208,6 +230,11 @@ impl AccountId {
     /// The account that first start makes.
     pub fn local() -> Self {
         Self("local".into())
+    }
+
+    /// Whether this is the machine's own account, that of the app and of whoever runs the server.
+    pub fn is_local(&self) -> bool {
+        self.as_str() == "local"
     }
 }
 impl AppThreadKey {

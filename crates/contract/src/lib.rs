@@ -18,6 +18,7 @@ pub mod operator;
 mod places;
 pub mod plugin;
 pub mod policy;
+pub mod principal;
 pub mod question;
 pub mod receipt;
 pub mod routing;
@@ -41,12 +42,13 @@ pub use code::{Code, ResultCode, SetBy};
 pub use event::{EVENTS, SessionUpdate, Step, StepState, UpdateKind, Usage, round_usd};
 pub use fault::Fault;
 pub use ids::{
-    AccountId, AppThreadKey, BadId, Millis, QuestionId, RequestId, RunId, SessionKey, TokenId,
-    gateway_agent,
+    AccountId, AgentId, AppThreadKey, BadId, Millis, PersonId, QuestionId, RequestId, RunId,
+    SessionKey, TokenId, gateway_agent,
 };
 pub use letters::misleads;
 pub use places::without_places;
 pub use policy::{BadPolicy, PermissionLevel, PermissionPolicy, Rule, ToolKind};
+pub use principal::{Actor, Principal, Scope, Scopes, UnknownScope, Who};
 pub use question::{Answer, Question, QuestionKind, QuestionOption, QuestionState};
 pub use receipt::{BadReceipt, MAX_RECEIPT_BYTES, Receipt, ReceiptText};
 pub use routing::{Routing, RuntimeId};

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AppThreadKey, Code, Millis, QueuePlace, RunId, RunStatus, RuntimeId, SessionKey, Stage, Usage,
-    method::ProviderState,
+    Actor, AppThreadKey, Code, Millis, QueuePlace, RunId, RunStatus, RuntimeId, SessionKey, Stage,
+    Usage, method::ProviderState,
 };
 
 /// Why something stands as it does, and what comes of it. Every sentence is for a person.
@@ -207,6 +207,12 @@ pub struct RunLine {
     /// Somebody asked for it to stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
+    /// Who asked; absent where it was not noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_requested_by: Option<Actor>,
+    /// Who began it; absent where it was not noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_by: Option<Actor>,
     /// When it was accepted.
     pub created_at: Millis,
     /// When the runtime began.
@@ -276,6 +282,9 @@ pub struct SessionLine {
     pub session_key: SessionKey,
     /// It takes turns.
     pub open: bool,
+    /// Who closed it; absent where it is open, or it was not noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_by: Option<Actor>,
     /// The user's own folder, when it works there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_directory: Option<String>,

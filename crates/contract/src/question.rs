@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AppThreadKey, Millis, QuestionId, RunId, ToolKind};
+use crate::{AppThreadKey, Millis, QuestionId, RunId, ToolKind, Who};
 
 /// What kind of answer is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -79,6 +79,9 @@ pub struct Question {
     /// Who answered (a token's label, or `policy:` and the rule), or why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_by: Option<String>,
+    /// Whose doing that was; absent where it was not noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_by_principal: Option<Who>,
 }
 
 /// An answer: one of the options, or own words.

@@ -30,6 +30,7 @@ fn a_run_is_told_what_became_of_its_question() {
         closed_at: None,
         answer: None,
         closed_by: None,
+        closed_by_principal: None,
     };
     let told = |state, answer| {
         let question = Question {

@@ -9,7 +9,7 @@ use std::{
 use serde_json::value::RawValue;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, Routing, RuntimeId,
+    AppThreadKey, Code, Fault, Millis, Principal, Routing, RuntimeId,
     method::{
         self, Capabilities, Probe, ProbeParams, Probed, Provider, ProviderState, ResolveParams,
         Resolved,
@@ -19,7 +19,7 @@ use threadline_contract::{
 };
 use threadline_runtimes::{Availability, Readiness, Runtime};
 
-use crate::{Caller, Engine, engine::Lane, run::lane, workdir};
+use crate::{Engine, engine::Lane, run::lane, workdir};
 
 /// A runtime that does not answer a probe in this time is not available.
 const PROBE_TIME: Duration = Duration::from_secs(5);
@@ -160,7 +160,7 @@ impl Engine {
     /// stays where the thread is.
     pub(crate) async fn route(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: Option<&AppThreadKey>,
         routing: &Routing,
     ) -> Result<RuntimeId, Fault> {
@@ -191,7 +191,7 @@ impl Engine {
     /// taken. Nothing is made.
     pub async fn resolve(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         params: &ResolveParams,
     ) -> Result<Resolved, Fault> {
         threadline_artifacts::deliverables::check(&params.deliverables)?;

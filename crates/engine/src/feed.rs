@@ -6,13 +6,13 @@
 use std::collections::VecDeque;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, Progress, RunId, RuntimeId, SessionKey, SessionUpdate,
-    Snapshot, Stage, UpdateKind,
+    AppThreadKey, Code, Fault, Millis, Principal, Progress, RunId, RuntimeId, SessionKey,
+    SessionUpdate, Snapshot, Stage, UpdateKind,
 };
 use threadline_store::{Phase, Run, StoredEvent, StreamId, Subscription};
 use tokio::time::Instant;
 
-use crate::{Caller, Engine, run::stall};
+use crate::{Engine, run::stall};
 
 /// Events read from the log at once.
 const PAGE: u32 = 256;
@@ -65,7 +65,7 @@ impl WaitingRun {
 
 /// What a feed of one run keeps.
 struct OneRun {
-    caller: Caller,
+    caller: Principal,
     id: RunId,
     stream: StreamId,
     cursor: i64,
@@ -81,7 +81,7 @@ impl Engine {
     /// The log of a thread after number `after`, for as long as somebody listens.
     pub async fn thread_feed(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: &AppThreadKey,
         after: i64,
     ) -> Result<Feed, Fault> {
@@ -102,7 +102,7 @@ impl Engine {
     /// The number after which the last `count` events of a thread's log stand.
     pub async fn thread_tail(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: &AppThreadKey,
         count: u32,
     ) -> Result<i64, Fault> {
@@ -115,7 +115,7 @@ impl Engine {
     /// One page of a thread's log, for those who poll.
     pub async fn thread_page(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: &AppThreadKey,
         after: i64,
     ) -> Result<Vec<StoredEvent>, Fault> {
@@ -125,7 +125,12 @@ impl Engine {
     }
 
     /// The events of one run after number `after`, then its result.
-    pub async fn run_feed(&self, caller: &Caller, run: &RunId, after: i64) -> Result<Feed, Fault> {
+    pub async fn run_feed(
+        &self,
+        caller: &Principal,
+        run: &RunId,
+        after: i64,
+    ) -> Result<Feed, Fault> {
         let record = self.store().run(&caller.account, run).await?;
         let stream = StreamId::thread(&record.account, &record.thread);
         let head = self.store().last_seq(&stream).await?;

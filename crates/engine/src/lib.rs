@@ -33,21 +33,3 @@ pub use room::Keep;
 pub use run::Budgets;
 pub use threadline_runtimes::pieces::Pieces;
 pub use threads::{Accepted, TurnAnswer};
-
-/// Who is asking: the account that a token belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The tenant.
-    pub account: threadline_contract::AccountId,
-    /// The token, by name.
-    pub token: threadline_contract::TokenId,
-    /// What to write beside an answer: the token's label.
-    pub label: String,
-}
-
-impl Caller {
-    /// Whether this is the machine's own account, which may be told addresses and paths of the server.
-    pub fn is_operator(&self) -> bool {
-        self.account == threadline_contract::AccountId::local()
-    }
-}

@@ -2,11 +2,11 @@
 
 use threadline_artifacts::{ArtifactIdentity, RefError};
 use threadline_contract::{
-    Artifact, ArtifactItem, Code, Fault, Millis, RunId, SessionKey, Sha256, url,
+    Artifact, ArtifactItem, Code, Fault, Millis, Principal, RunId, SessionKey, Sha256, url,
 };
 use threadline_runtimes::{Body, Identity};
 
-use crate::{Caller, Engine, Node};
+use crate::{Engine, Node};
 
 /// Where downloads are served.
 pub(crate) const DOWNLOAD_PATH: &str = "/artifacts/openclaw/download";
@@ -61,7 +61,7 @@ impl Engine {
     /// answers like a file that is not there.
     pub async fn open_link(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         reference: &str,
         expires: i64,
     ) -> Result<Opened, Fault> {

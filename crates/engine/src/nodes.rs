@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis,
+    AppThreadKey, Code, Fault, Millis, Principal,
     method::{self, TaskParams},
     rpc::{self, Request},
     turn::TurnAddress,
@@ -16,7 +16,7 @@ use threadline_contract::{
 use threadline_store::{ArtifactState, Dialect, Phase, Run, Session, StoreError};
 use tracing::{info, warn};
 
-use crate::{Caller, Engine};
+use crate::Engine;
 
 /// Sessions that are looked at together.
 const PAGE: u32 = 200;
@@ -48,7 +48,7 @@ pub struct Elsewhere {
 impl Node {
     /// What is said to a caller of something that this server has and that cannot be had from it now. Where it
     /// is, is for the operator.
-    pub fn missed(&self, code: Code, what: &str, caller: &Caller) -> Fault {
+    pub fn missed(&self, code: Code, what: &str, caller: &Principal) -> Fault {
         let Self { name, url, .. } = self;
         let sentence = match url {
             Some(_) if !caller.is_operator() => format!(
@@ -92,7 +92,7 @@ impl Engine {
     /// by whoever answers it.
     pub async fn elsewhere(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         request: &Request,
     ) -> Result<Option<Elsewhere>, Fault> {
         if self.is_sole() {
@@ -142,7 +142,7 @@ impl Engine {
     /// The other servers that have a session of this thread.
     pub async fn others_with(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: &AppThreadKey,
     ) -> Result<Vec<Node>, Fault> {
         if self.is_sole() {

@@ -8,9 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256 as Hasher};
-use threadline_contract::{AccountId, Code, Fault, Millis, TokenId};
+use threadline_contract::{Code, Fault, Millis, Principal, Who};
 
-use crate::{Caller, Engine, Node};
+use crate::{Engine, Node};
 
 /// The word before a pass in the header `Authorization`.
 pub const FORWARDED_SCHEME: &str = "Threadline-Node";
@@ -49,7 +49,7 @@ struct Pass {
     /// Told apart from every other pass by this.
     nonce: String,
     /// For whom it is asked. Nobody, where it is only asked whether the server is there.
-    caller: Option<(AccountId, TokenId)>,
+    caller: Option<Principal>,
     /// The server that it is for.
     node: String,
     method: String,
@@ -69,7 +69,7 @@ struct Answer {
 #[derive(Clone, Debug)]
 pub struct Passed {
     /// For whom it is asked; nobody, where the path is [`HELLO_PATH`].
-    pub caller: Option<Caller>,
+    pub caller: Option<Principal>,
     /// The digest that the body must have.
     pub body: [u8; 32],
     nonce: String,
@@ -87,13 +87,13 @@ impl Engine {
     pub fn pass_to(
         &self,
         node: &Node,
-        caller: Option<&Caller>,
+        caller: Option<&Principal>,
         handed: Handed<'_>,
     ) -> Result<SealedPass, Fault> {
         let nonce = uuid::Uuid::new_v4().simple().to_string();
         let pass = Pass {
             nonce: nonce.clone(),
-            caller: caller.map(|c| (c.account.clone(), c.token.clone())),
+            caller: caller.cloned(),
             node: node.name.clone(),
             method: handed.method.to_owned(),
             path: handed.path.to_owned(),
@@ -113,21 +113,24 @@ impl Engine {
         }
         let caller = match pass.caller {
             None => None,
-            Some((account, token)) => {
-                let record = self.0.store.token(&account, &token).await?;
-                let record = record.ok_or_else(refused)?;
-                Some(Caller {
-                    account: record.account,
-                    token: record.id,
-                    label: record.label,
-                })
-            }
+            Some(caller) => Some(self.still_known(caller).await?),
         };
         Ok(Passed {
             caller,
             body: pass.body,
             nonce: pass.nonce,
         })
+    }
+
+    /// The same principal, as far as it still is one: a token may have been revoked or narrowed meanwhile.
+    async fn still_known(&self, principal: Principal) -> Result<Principal, Fault> {
+        match &principal.who {
+            Who::Token(id) => {
+                let record = self.0.store.token(&principal.account, id).await?;
+                Ok(record.ok_or_else(refused)?.principal())
+            }
+            Who::Person(_) | Who::Agent(_) | Who::Server => Ok(principal),
+        }
     }
 
     /// What proves to the server that gave a pass that this one answers it, with this status.

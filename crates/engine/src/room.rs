@@ -13,7 +13,7 @@ use std::{
 
 use threadline_artifacts::{Kept, KeptFor, Removal};
 use threadline_contract::{
-    AccountId, AppThreadKey, Fault, Millis, Removed, RunId, RuntimeId,
+    AccountId, AppThreadKey, Fault, Millis, Principal, Removed, RunId, RuntimeId,
     method::{self, Gc, GcKept, GcParams, GcRemoved},
 };
 use threadline_runtimes::{Room, RoomRules, RunRef, Stands};
@@ -21,7 +21,7 @@ use threadline_store::{Phase, Run, StoreError};
 use tokio::runtime::Handle;
 use tracing::{error, info, warn};
 
-use crate::{Caller, Engine};
+use crate::Engine;
 
 /// How many runs an answer names.
 const NAMED: usize = 1000;
@@ -66,7 +66,7 @@ impl Making {
 impl Engine {
     /// Removes the files of the caller's old runs, or says which would go. Who only asks need not say
     /// by which rule: the operator's counts then, if there is one.
-    pub async fn make_room(&self, caller: &Caller, params: &GcParams) -> Result<Gc, Fault> {
+    pub async fn make_room(&self, caller: &Principal, params: &GcParams) -> Result<Gc, Fault> {
         let said = params.max_age_seconds.is_some() || params.max_bytes.is_some();
         let keep = match (said, params.dry_run) {
             (true, _) => Keep {

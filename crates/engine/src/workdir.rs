@@ -2,10 +2,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use threadline_contract::{Code, Fault};
+use threadline_contract::{Code, Fault, Principal};
 use threadline_files::{Protected, Reason, Root};
 
-use crate::{Caller, EngineConfig};
+use crate::EngineConfig;
 
 /// What is said of every path outside, whether it exists or not.
 const OUTSIDE: &str = "lies beneath none of the allowed `work_roots`";
@@ -17,7 +17,7 @@ const OUTSIDE: &str = "lies beneath none of the allowed `work_roots`";
 /// an account other than the machine's own, Threadline's folders lie outside.
 pub(crate) fn check(
     asked: Option<&str>,
-    caller: &Caller,
+    caller: &Principal,
     config: &EngineConfig,
 ) -> Result<Option<PathBuf>, Fault> {
     let Some(asked) = asked else { return Ok(None) };

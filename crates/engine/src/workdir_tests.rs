@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
-use threadline_contract::{AccountId, RuntimeId, TokenId};
+use threadline_contract::{AccountId, RuntimeId, Scopes, TokenId, Who};
 
 use super::*;
 
@@ -26,11 +26,12 @@ fn config(root: &Path) -> EngineConfig {
     }
 }
 
-fn caller(account: &str) -> Caller {
-    Caller {
+fn caller(account: &str) -> Principal {
+    Principal {
         account: AccountId::new(account).unwrap(),
-        token: TokenId::fresh(),
+        who: Who::Token(TokenId::fresh()),
         label: "test".into(),
+        scopes: Scopes::FULL,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use threadline_contract::{
-    Code, Fault,
+    Code, Fault, Principal,
     method::{
         self, AnswerParams, GcParams, ProbeParams, QuestionsParams, ResolveParams, RespondParams,
         SessionParams, TaskParams,
@@ -13,12 +13,12 @@ use threadline_contract::{
     operator::{RunsParams, SessionsParams},
     rpc::{self, Request},
 };
-use threadline_engine::{Caller, Engine};
+use threadline_engine::Engine;
 
 /// Every method but the two that start turns, which may stream.
 pub(crate) async fn dispatch(
     engine: &Engine,
-    caller: &Caller,
+    caller: &Principal,
     Request { method, params, .. }: Request,
 ) -> Result<Arc<RawValue>, Fault> {
     match method.as_str() {

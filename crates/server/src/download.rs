@@ -9,8 +9,8 @@ use axum::{
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
-use threadline_contract::{Code, Fault, url};
-use threadline_engine::{Caller, Download, Opened, Pieces};
+use threadline_contract::{Code, Fault, Principal, url};
+use threadline_engine::{Download, Opened, Pieces};
 
 use crate::{
     Bridge, Refusal,
@@ -31,7 +31,7 @@ pub(crate) struct Link {
 
 pub(crate) async fn handle(
     State(bridge): State<Bridge>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Principal>,
     Extension(way): Extension<Way>,
     Asked(link): Asked<Link>,
     method: Method,

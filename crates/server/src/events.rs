@@ -11,8 +11,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
-use threadline_contract::{AppThreadKey, Code, Fault, sse::CONTENT_TYPE};
-use threadline_engine::Caller;
+use threadline_contract::{AppThreadKey, Code, Fault, Principal, sse::CONTENT_TYPE};
 use threadline_store::StoredEvent;
 
 use crate::{
@@ -42,7 +41,7 @@ pub(crate) struct Wanted {
 
 pub(crate) async fn handle(
     State(bridge): State<Bridge>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Principal>,
     Asked(wanted): Asked<Wanted>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
@@ -116,7 +115,7 @@ pub(crate) struct One {
 /// One event whole, for those that were sent shortened.
 pub(crate) async fn whole(
     State(bridge): State<Bridge>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Principal>,
     Asked(one): Asked<One>,
 ) -> Result<Response, Refusal> {
     let thread = AppThreadKey::new(&one.thread_id).map_err(Fault::from)?;

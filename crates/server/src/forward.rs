@@ -15,11 +15,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256 as Hasher};
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Sha256, method, rpc::Request, sse::CONTENT_TYPE as EVENT_STREAM,
+    AppThreadKey, Code, Fault, Principal, Sha256, method, rpc::Request,
+    sse::CONTENT_TYPE as EVENT_STREAM,
 };
-use threadline_engine::{
-    Caller, Elsewhere, FORWARDED_SCHEME, HELLO_PATH, Handed, Node, SealedPass,
-};
+use threadline_engine::{Elsewhere, FORWARDED_SCHEME, HELLO_PATH, Handed, Node, SealedPass};
 use tracing::{debug, warn};
 
 use crate::{Bridge, gate::ANSWERED_BY};
@@ -99,7 +98,7 @@ pub(crate) fn named(request: &Request) -> String {
 }
 
 /// What is said to a caller whose turn belongs to a server that does not answer.
-pub(crate) fn refused(node: &Node, what: &str, missed: &Missed, caller: &Caller) -> Fault {
+pub(crate) fn refused(node: &Node, what: &str, missed: &Missed, caller: &Principal) -> Fault {
     match missed {
         Missed::NotReached => node.missed(Code::ContinuationUnavailable, what, caller),
         Missed::NoAnswer => Fault::new(
@@ -123,7 +122,7 @@ impl Bridge {
     pub(crate) async fn post_to(
         &self,
         node: &Node,
-        caller: &Caller,
+        caller: &Principal,
         headers: &HeaderMap,
         body: Bytes,
         patience: Patience,
@@ -138,7 +137,7 @@ impl Bridge {
     pub(crate) async fn get_from(
         &self,
         node: &Node,
-        caller: &Caller,
+        caller: &Principal,
         method: Method,
         uri: &Uri,
         headers: &HeaderMap,
@@ -163,7 +162,7 @@ impl Bridge {
     async fn send(
         &self,
         node: &Node,
-        caller: &Caller,
+        caller: &Principal,
         handed: Handed<'_>,
         headers: &HeaderMap,
         body: Bytes,
@@ -192,7 +191,7 @@ impl Bridge {
     async fn exchange(
         &self,
         node: &Node,
-        caller: Option<&Caller>,
+        caller: Option<&Principal>,
         handed: Handed<'_>,
         headers: &HeaderMap,
         body: Bytes,
@@ -273,7 +272,7 @@ impl Bridge {
     /// do their part at once. One that is away does it when it is back.
     pub(crate) async fn tell_others(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         request: &Request,
         body: &Bytes,
     ) -> Result<(), Fault> {

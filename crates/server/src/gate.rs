@@ -19,10 +19,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use sha2::{Digest as _, Sha256};
-use threadline_contract::{Code, Fault};
-use threadline_engine::{Caller, Engine, FORWARDED_SCHEME, Passed};
+use threadline_contract::{Code, Fault, Principal};
+use threadline_engine::{Engine, FORWARDED_SCHEME, Passed};
 
-use crate::{Refusal, rate::Rate};
+use crate::{Refusal, access, rate::Rate};
 
 /// How long a token that was looked up is not looked up again; a revoked one dies within it.
 const REMEMBERED: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ pub struct Gate(Arc<Inner>);
 struct Inner {
     config: GateConfig,
     engine: Engine,
-    remembered: RwLock<HashMap<TokenHash, (Instant, Caller)>>,
+    remembered: RwLock<HashMap<TokenHash, (Instant, Principal)>>,
     rate: Option<Rate>,
 }
 
@@ -87,6 +87,10 @@ impl Gate {
         match gate.pass(method, uri, request.headers()).await {
             Ok(mut pass) => {
                 if let Some(caller) = pass.caller.take() {
+                    let path = request.uri().path();
+                    if let Err(fault) = access::check_route(&caller, request.method(), path) {
+                        return pass.marked(Refusal(fault).into_response());
+                    }
                     request.extensions_mut().insert(caller);
                 }
                 request.extensions_mut().insert(pass.way);
@@ -236,7 +240,7 @@ impl Gate {
         headers: &HeaderMap,
         method: &Method,
         origin: &Origin,
-    ) -> Result<(Caller, TokenHash), Fault> {
+    ) -> Result<(Principal, TokenHash), Fault> {
         let token = match headers.get(header::AUTHORIZATION) {
             Some(value) => bearer(value).ok_or_else(refused)?,
             None if cookie_counts(headers, method, origin) => {
@@ -258,7 +262,7 @@ impl Gate {
 
     /// Whose token this is, as far as is known by now: a connection that stays open asks again for
     /// each of its requests.
-    pub(crate) async fn known(&self, hash: &TokenHash) -> Result<Caller, Fault> {
+    pub(crate) async fn known(&self, hash: &TokenHash) -> Result<Principal, Fault> {
         if let Some(caller) = self.recall(hash) {
             return Ok(caller);
         }
@@ -269,11 +273,7 @@ impl Gate {
             .token_by_hash(hash)
             .await?
             .ok_or_else(refused)?;
-        let caller = Caller {
-            account: record.account,
-            token: record.id,
-            label: record.label,
-        };
+        let caller = record.principal();
         let mut remembered = self
             .0
             .remembered
@@ -286,7 +286,7 @@ impl Gate {
         Ok(caller)
     }
 
-    fn recall(&self, hash: &TokenHash) -> Option<Caller> {
+    fn recall(&self, hash: &TokenHash) -> Option<Principal> {
         let remembered = self
             .0
             .remembered
@@ -383,7 +383,7 @@ fn cookie_counts(headers: &HeaderMap, method: &Method, origin: &Origin) -> bool 
 /// What the gate found out about a request that it let in.
 pub(crate) struct Pass {
     /// Who calls; nobody where the path is open to all.
-    pub(crate) caller: Option<Caller>,
+    pub(crate) caller: Option<Principal>,
     /// By which token.
     pub(crate) token: Option<TokenHash>,
     /// Straight from its caller, or by way of another server.

@@ -5,6 +5,7 @@
 //! them, in [`gate`].
 
 mod accept;
+mod access;
 mod activity;
 mod answer;
 pub mod body;

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 use threadline_contract::{
-    Code, Fault, method,
+    Code, Fault, Principal, method,
     rpc::{self, Id, Malformed, Request},
     sse::{self, Events, MAX_EVENT_BYTES},
 };
-use threadline_engine::{Caller, FeedItem, Node};
+use threadline_engine::{FeedItem, Node};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Bridge, Gate,
+    Bridge, Gate, access,
     answer::success_text,
     dispatch::dispatch,
     forward::{self, Missed, Patience},
@@ -149,11 +149,12 @@ impl Peer {
 
     async fn outcome(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         request: Request,
         message: Bytes,
     ) -> Result<Option<String>, Fault> {
         let bridge = &self.0.bridge;
+        access::check_method(caller, &request.method)?;
         let mut missed = None;
         if bridge.engine.shares_database() {
             match bridge.engine.elsewhere(caller, &request).await? {
@@ -183,7 +184,7 @@ impl Peer {
     /// the server stops.
     async fn turn(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         request: Request,
         message: Bytes,
         missed: Option<Missed>,
@@ -255,7 +256,7 @@ impl Peer {
     async fn relay(
         &self,
         node: &Node,
-        caller: &Caller,
+        caller: &Principal,
         request: &Request,
         message: Bytes,
         patience: Patience,

@@ -11,14 +11,13 @@ use hyper::body::Incoming;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use threadline_contract::{
-    Code, Fault, method,
+    Code, Fault, Principal, method,
     rpc::{self, Request},
     sse::CONTENT_TYPE,
 };
-use threadline_engine::Caller;
 
 use crate::{
-    Bridge, Refusal,
+    Bridge, Refusal, access,
     answer::{json, success, success_text},
     body,
     dispatch::{dispatch, value},
@@ -31,7 +30,7 @@ use crate::{
 
 pub(crate) async fn handle(
     bridge: &Bridge,
-    caller: &Caller,
+    caller: &Principal,
     way: Way,
     request: HttpRequest<Incoming>,
 ) -> Response {
@@ -75,7 +74,7 @@ enum Answer {
 /// A request and how it came in.
 struct Asked<'a> {
     bridge: &'a Bridge,
-    caller: &'a Caller,
+    caller: &'a Principal,
     way: Way,
     headers: &'a HeaderMap,
     /// As it came, for another server.
@@ -86,6 +85,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     async fn outcome(self, request: Request) -> Result<Answer, Fault> {
         let (bridge, caller) = (self.bridge, self.caller);
+        access::check_method(caller, &request.method)?;
         let mut missed = None;
         // The larger futures are boxed, so that every small request does not pay for their size.
         if self.way == Way::Direct && bridge.engine.shares_database() {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json, value::RawValue};
 use threadline_contract::{
-    Fault, Millis, RunId, method,
+    Fault, Millis, Principal, RunId, method,
     rpc::{self, Request},
 };
-use threadline_engine::{Accepted, Caller, Feed, Node, TurnAnswer};
+use threadline_engine::{Accepted, Feed, Node, TurnAnswer};
 
 use crate::{Bridge, dispatch::value};
 
@@ -35,7 +35,7 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// The run's events after those that the caller has, then its result.
-    pub(crate) async fn feed(&self, bridge: &Bridge, caller: &Caller) -> Result<Feed, Fault> {
+    pub(crate) async fn feed(&self, bridge: &Bridge, caller: &Principal) -> Result<Feed, Fault> {
         bridge.engine.run_feed(caller, &self.run, self.after).await
     }
 }
@@ -43,7 +43,7 @@ impl Turn {
 /// Hands a turn to the engine. `seen` is what the transport says about the last event.
 pub(crate) async fn begin(
     bridge: &Bridge,
-    caller: &Caller,
+    caller: &Principal,
     mut request: Request,
     seen: Option<i64>,
     path: &str,

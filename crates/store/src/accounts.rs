@@ -1,6 +1,6 @@
 //! Accounts and the tokens that belong to them. A token is known by its digest only.
 
-use threadline_contract::{AccountId, Millis, TokenId};
+use threadline_contract::{AccountId, Actor, Millis, Principal, Scopes, TokenId, Who};
 
 use crate::{Result, Store, StoreError, json, open::read, sql, tx::on};
 
@@ -15,6 +15,12 @@ pub struct NewToken {
     pub hash: [u8; 32],
     /// What its owner calls it.
     pub label: String,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// Who made it.
+    pub made_by: Actor,
+    /// The token that it stands for, and with which it ends.
+    pub parent: Option<TokenId>,
     /// When it was made.
     pub at: Millis,
 }
@@ -28,10 +34,28 @@ pub struct TokenRecord {
     pub account: AccountId,
     /// What its owner calls it.
     pub label: String,
+    /// What it may do.
+    pub scopes: Scopes,
     /// When it was made.
     pub created_at: Millis,
+    /// Who made it, where that is known.
+    pub made_by: Option<Actor>,
+    /// The token that it stands for, and with which it ends.
+    pub parent: Option<TokenId>,
     /// Since when it opens nothing.
     pub revoked_at: Option<Millis>,
+}
+
+impl TokenRecord {
+    /// Whoever has this token.
+    pub fn principal(self) -> Principal {
+        Principal {
+            account: self.account,
+            who: Who::Token(self.id),
+            label: self.label,
+            scopes: self.scopes,
+        }
+    }
 }
 
 #[derive(sqlx::FromRow)]
@@ -39,7 +63,10 @@ struct TokenRow {
     id: String,
     account: String,
     label: String,
+    scopes: String,
     created_at: i64,
+    made_by: Option<String>,
+    parent: Option<String>,
     revoked_at: Option<i64>,
 }
 
@@ -50,7 +77,13 @@ impl TryFrom<TokenRow> for TokenRecord {
             id: json::id("tokens.id", &row.id)?,
             account: json::id("tokens.account", &row.account)?,
             label: row.label,
+            scopes: json::id("tokens.scopes", &row.scopes)?,
             created_at: Millis(row.created_at),
+            made_by: json::maybe_from_text("tokens.made_by", row.made_by.as_deref())?,
+            parent: row
+                .parent
+                .map(|p| json::id("tokens.parent", &p))
+                .transpose()?,
             revoked_at: json::millis(row.revoked_at),
         })
     }
@@ -76,6 +109,7 @@ impl Store {
     /// Adds a token. `NotFound` when there is no such account, `Duplicate` when the token or its id
     /// is in use.
     pub async fn add_token(&self, token: NewToken) -> Result<()> {
+        let (scopes, made_by) = noted(&token)?;
         self.write(move |tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::ADD_TOKEN)
@@ -84,6 +118,9 @@ impl Store {
                     .bind(token.hash.as_slice())
                     .bind(token.label.as_str())
                     .bind(token.at.0)
+                    .bind(scopes.as_str())
+                    .bind(made_by.as_str())
+                    .bind(token.parent.as_ref().map(TokenId::as_str))
                     .execute(c)
                     .await
                     .map(drop))
@@ -95,6 +132,7 @@ impl Store {
     /// Adds a token, unless one with its digest is there: then that one is what it gives, also when it was
     /// revoked. Of two who add the same token at once, both get the same record.
     pub async fn admit_token(&self, token: NewToken) -> Result<TokenRecord> {
+        let (scopes, made_by) = noted(&token)?;
         self.write(move |tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::ADMIT_TOKEN)
@@ -103,6 +141,9 @@ impl Store {
                     .bind(token.hash.as_slice())
                     .bind(token.label.as_str())
                     .bind(token.at.0)
+                    .bind(scopes.as_str())
+                    .bind(made_by.as_str())
+                    .bind(token.parent.as_ref().map(TokenId::as_str))
                     .execute(c)
                     .await
                     .map(drop))?;
@@ -164,4 +205,10 @@ impl Store {
         })
         .await
     }
+}
+
+/// What a token may do and who made it, as they are stored.
+fn noted(token: &NewToken) -> Result<(String, String)> {
+    let made_by = json::to_text("made by", &token.made_by)?;
+    Ok((token.scopes.to_string(), made_by))
 }

@@ -4,7 +4,7 @@
 //! new. Each node that has something of the thread removes its part, the last one the records: a
 //! deletion that a crash cut short is found at the next start.
 
-use threadline_contract::{AccountId, AppThreadKey, Millis};
+use threadline_contract::{AccountId, Actor, AppThreadKey, Millis};
 
 use crate::{
     Dialect, Result, Store, StoreError, StreamId, json,
@@ -25,12 +25,15 @@ pub struct Deletion {
     pub thread: AppThreadKey,
     /// The node that was asked.
     pub node: String,
+    /// Who asked, where that is known.
+    pub asked_by: Option<Actor>,
 }
 
 impl Store {
     /// Records that a thread shall go. From here on it takes neither sessions nor runs.
     pub async fn ask_deletion(&self, deletion: &Deletion, at: Millis) -> Result<()> {
         let deletion = deletion.clone();
+        let asked_by = json::maybe_to_text("asked by", deletion.asked_by.as_ref())?;
         self.write(move |tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::ASK_DELETION)
@@ -38,6 +41,7 @@ impl Store {
                     .bind(deletion.thread.as_str())
                     .bind(deletion.node.as_str())
                     .bind(at.0)
+                    .bind(asked_by.as_deref())
                     .execute(c)
                     .await
                     .map(drop))
@@ -48,14 +52,16 @@ impl Store {
 
     /// What was asked to be deleted and is not finished, in the order in which it was asked.
     pub async fn deletions(&self) -> Result<Vec<Deletion>> {
-        let rows: Vec<(String, String, String)> = read!(self, |db| sqlx::query_as(sql::DELETIONS)
-            .fetch_all(db)
-            .await)?;
-        let deletion = |(account, thread, node): (String, String, String)| {
+        let rows: Vec<(String, String, String, Option<String>)> =
+            read!(self, |db| sqlx::query_as(sql::DELETIONS)
+                .fetch_all(db)
+                .await)?;
+        let deletion = |(account, thread, node, by): (String, String, String, Option<String>)| {
             Ok(Deletion {
                 account: json::id("deletions.account", &account)?,
                 thread: json::id("deletions.thread", &thread)?,
                 node,
+                asked_by: json::maybe_from_text("deletions.asked_by", by.as_deref())?,
             })
         };
         rows.into_iter().map(deletion).collect()

@@ -2,7 +2,7 @@
 //! run said. Nothing here reads more than its page.
 
 use threadline_contract::{
-    AccountId, AppThreadKey, Code, Millis, RunId, RunStatus, RuntimeId, SessionKey, Usage,
+    AccountId, Actor, AppThreadKey, Code, Millis, RunId, RunStatus, RuntimeId, SessionKey, Usage,
     operator::{OpenRuns, WhichRuns},
 };
 
@@ -34,8 +34,12 @@ pub struct RunOverview {
     pub message: Option<String>,
     /// What it used.
     pub usage: Option<Usage>,
+    /// Who began it, where that is known.
+    pub begun_by: Option<Actor>,
     /// When somebody asked for it to stop.
     pub cancel_requested_at: Option<Millis>,
+    /// Who asked, where that is known.
+    pub cancel_requested_by: Option<Actor>,
     /// When it was accepted.
     pub created_at: Millis,
     /// When the runtime began.
@@ -64,7 +68,9 @@ struct OverviewRow {
     code: Option<String>,
     message: Option<String>,
     usage: Option<String>,
+    begun_by: Option<String>,
     cancel_requested_at: Option<i64>,
+    cancel_requested_by: Option<String>,
     created_at: i64,
     started_at: Option<i64>,
     ended_at: Option<i64>,
@@ -92,7 +98,12 @@ impl TryFrom<OverviewRow> for RunOverview {
                 .transpose()?,
             message: json::maybe_from_text("runs.message", row.message.as_deref())?,
             usage: json::maybe_from_text("runs.usage", row.usage.as_deref())?,
+            begun_by: json::maybe_from_text("runs.begun_by", row.begun_by.as_deref())?,
             cancel_requested_at: json::millis(row.cancel_requested_at),
+            cancel_requested_by: json::maybe_from_text(
+                "runs.cancel_requested_by",
+                row.cancel_requested_by.as_deref(),
+            )?,
             created_at: Millis(row.created_at),
             started_at: json::millis(row.started_at),
             ended_at: json::millis(row.ended_at),

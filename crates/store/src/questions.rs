@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use threadline_contract::{
     AccountId, Answer, AppThreadKey, Millis, Question, QuestionId, QuestionKind, QuestionOption,
-    QuestionState, RunId, ToolKind,
+    QuestionState, RunId, ToolKind, Who,
 };
 
 use crate::{
@@ -45,6 +45,7 @@ struct QuestionRow {
     closed_at: Option<i64>,
     answer: Option<String>,
     closed_by: Option<String>,
+    closed_by_principal: Option<String>,
 }
 
 impl QuestionRow {
@@ -67,6 +68,10 @@ impl QuestionRow {
             closed_at: question.closed_at.map(|at| at.0),
             answer: json::maybe_to_text("answer", question.answer.as_ref())?,
             closed_by: json::maybe_to_text("closed by", question.closed_by.as_ref())?,
+            closed_by_principal: json::maybe_to_text(
+                "closed by",
+                question.closed_by_principal.as_ref(),
+            )?,
         })
     }
 
@@ -95,6 +100,10 @@ impl TryFrom<QuestionRow> for Question {
             closed_at: json::millis(row.closed_at),
             answer: json::maybe_from_text("questions.answer", row.answer.as_deref())?,
             closed_by: json::maybe_from_text("questions.closed_by", row.closed_by.as_deref())?,
+            closed_by_principal: json::maybe_from_text(
+                "questions.closed_by_principal",
+                row.closed_by_principal.as_deref(),
+            )?,
         })
     }
 }
@@ -108,6 +117,8 @@ pub struct QuestionEnd {
     pub answer: Option<Answer>,
     /// Who answered, or why it ended.
     pub by: String,
+    /// Whose doing it was.
+    pub principal: Who,
     /// Now.
     pub at: Millis,
 }
@@ -139,6 +150,7 @@ impl Store {
                     .bind(row.closed_at)
                     .bind(row.answer.as_deref())
                     .bind(row.closed_by.as_deref())
+                    .bind(row.closed_by_principal.as_deref())
                     .execute(c)
                     .await
                     .map(drop))?;
@@ -165,6 +177,7 @@ impl Store {
                 let state = json::word("state", &end.state)?;
                 let answer = json::maybe_to_text("answer", end.answer.as_ref())?;
                 let by = json::to_text("closed by", &end.by)?;
+                let principal = json::to_text("closed by", &end.principal)?;
                 let now: Option<QuestionRow> = on!(tx, |c| sqlx::query_as(sql::CLOSE_QUESTION)
                     .bind(account.as_str())
                     .bind(id.as_str())
@@ -172,6 +185,7 @@ impl Store {
                     .bind(end.at.0)
                     .bind(answer.as_deref())
                     .bind(by.as_str())
+                    .bind(principal.as_str())
                     .fetch_optional(c)
                     .await)?;
                 if let Some(now) = now {
@@ -282,10 +296,12 @@ async fn withdraw(
     at: Millis,
     event: impl Fn(&Question) -> NewEvent,
 ) -> Result<Vec<Question>> {
+    let principal = json::to_text("closed by", &Who::Server)?;
     let rows: Vec<QuestionRow> = on!(tx, |c| sqlx::query_as(sql::WITHDRAW_QUESTIONS)
         .bind(run.as_str())
         .bind(at.0)
         .bind(by)
+        .bind(principal.as_str())
         .fetch_all(c)
         .await)?;
     let Some(stream) = rows.first().map(QuestionRow::stream).transpose()? else {

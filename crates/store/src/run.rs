@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use threadline_contract::{
-    AccountId, AppThreadKey, Code, EmptyReason, Millis, Missing, Omitted, RequestId, RunId,
+    AccountId, Actor, AppThreadKey, Code, EmptyReason, Millis, Missing, Omitted, RequestId, RunId,
     RunStatus, RuntimeId, SessionKey, Sha256, Usage,
 };
 
@@ -97,8 +97,12 @@ pub struct Run {
     pub usage: Option<Usage>,
     /// Declared deliverables that are missing.
     pub missing: Vec<Missing>,
+    /// Who began it, where that is known.
+    pub begun_by: Option<Actor>,
     /// When somebody asked for it to stop.
     pub cancel_requested_at: Option<Millis>,
+    /// Who asked, where that is known.
+    pub cancel_requested_by: Option<Actor>,
     /// When it was accepted.
     pub created_at: Millis,
     /// When the runtime began.
@@ -161,6 +165,8 @@ pub struct NewRun {
     pub turn: String,
     /// The client's idempotency key and the digest of the request's body.
     pub request: Option<(RequestId, Sha256)>,
+    /// Who begins it.
+    pub begun_by: Actor,
     /// Whoever admits a run may drive it at once.
     pub lease: Option<NewLease>,
     /// Now.
@@ -258,7 +264,9 @@ pub(crate) struct RunRow {
     text: Option<String>,
     usage: Option<String>,
     missing: String,
+    begun_by: Option<String>,
     cancel_requested_at: Option<i64>,
+    cancel_requested_by: Option<String>,
     created_at: i64,
     started_at: Option<i64>,
     ended_at: Option<i64>,
@@ -296,7 +304,12 @@ impl TryFrom<RunRow> for Run {
             text: json::maybe_from_text("runs.text", row.text.as_deref())?,
             usage: json::maybe_from_text("runs.usage", row.usage.as_deref())?,
             missing: json::from_text("runs.missing", &row.missing)?,
+            begun_by: json::maybe_from_text("runs.begun_by", row.begun_by.as_deref())?,
             cancel_requested_at: json::millis(row.cancel_requested_at),
+            cancel_requested_by: json::maybe_from_text(
+                "runs.cancel_requested_by",
+                row.cancel_requested_by.as_deref(),
+            )?,
             created_at: Millis(row.created_at),
             started_at: json::millis(row.started_at),
             ended_at: json::millis(row.ended_at),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadline_contract::{
-    AccountId, AppThreadKey, Millis, RequestId, RunId, RuntimeId, SessionKey, Sha256,
+    AccountId, Actor, AppThreadKey, Millis, RequestId, RunId, RuntimeId, SessionKey, Sha256,
 };
 
 use crate::{
@@ -215,9 +215,11 @@ impl Store {
         &self,
         account: &AccountId,
         run: &RunId,
+        by: &Actor,
         at: Millis,
         event: NewEvent,
     ) -> Result<Cancel> {
+        let by = json::to_text("asked by", by)?;
         let (account, run) = (account.clone(), run.clone());
         self.write(move |tx| {
             Box::pin(async move {
@@ -225,6 +227,7 @@ impl Store {
                     .bind(account.as_str())
                     .bind(run.as_str())
                     .bind(at.0)
+                    .bind(by.as_str())
                     .fetch_optional(c)
                     .await)?;
                 if let Some(asked) = asked {
@@ -280,6 +283,7 @@ async fn admit(tx: &mut Tx, new: NewRun, events: Vec<NewEvent>) -> Result<Admitt
     tx.stays(&new.account, &new.thread).await?;
     let runtime = new.runtime.to_string();
     let lease = new.lease.as_ref();
+    let begun_by = json::to_text("begun by", &new.begun_by)?;
     let stream = StreamId::thread(&new.account, &new.thread);
     let row: RunRow = on!(tx, |c| sqlx::query_as(sql::ADD_RUN)
         .bind(new.id.as_str())
@@ -294,6 +298,7 @@ async fn admit(tx: &mut Tx, new: NewRun, events: Vec<NewEvent>) -> Result<Admitt
         .bind(i64::from(lease.is_some()))
         .bind(lease.map_or(0, |l| l.until.0))
         .bind(stream.as_str())
+        .bind(begun_by.as_str())
         .fetch_one(c)
         .await)?;
     on!(tx, |c| sqlx::query(sql::ADD_TURN)

@@ -1,6 +1,6 @@
 //! The durable mapping from threads to sessions on runtimes.
 
-use threadline_contract::{AccountId, AppThreadKey, Millis, RuntimeId, SessionKey};
+use threadline_contract::{AccountId, Actor, AppThreadKey, Millis, RuntimeId, SessionKey};
 
 use crate::{Result, Store, StoreError, json, open::read, sql, tx::on};
 
@@ -42,6 +42,8 @@ pub struct Session {
     pub state: SessionState,
     /// The node whose data folder holds it. None where any can go on with it, or none was noted yet.
     pub node: Option<String>,
+    /// Who closed it, where it is closed and that is known.
+    pub closed_by: Option<Actor>,
     /// When it was made.
     pub created_at: Millis,
     /// When it was last bound or changed.
@@ -97,6 +99,7 @@ pub(crate) struct SessionRow {
     working_directory: Option<String>,
     state: String,
     node: Option<String>,
+    closed_by: Option<String>,
     created_at: i64,
     updated_at: i64,
 }
@@ -117,6 +120,7 @@ impl TryFrom<SessionRow> for Session {
                 other => return Err(StoreError::corrupt("sessions.state", other)),
             },
             node: row.node,
+            closed_by: json::maybe_from_text("sessions.closed_by", row.closed_by.as_deref())?,
             created_at: Millis(row.created_at),
             updated_at: Millis(row.updated_at),
         })
@@ -224,15 +228,18 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// Opens or closes a session.
+    /// Opens or closes a session. Who closed it is kept as long as it is closed.
     pub async fn set_session_state(
         &self,
         account: &AccountId,
         thread: &AppThreadKey,
         runtime: &RuntimeId,
         state: SessionState,
+        by: &Actor,
         at: Millis,
     ) -> Result<Session> {
+        let closed_by = Some(by).filter(|_| state == SessionState::Closed);
+        let closed_by = json::maybe_to_text("closed by", closed_by)?;
         let (account, thread, runtime) = (account.clone(), thread.clone(), runtime.to_string());
         self.write(move |tx| {
             Box::pin(async move {
@@ -242,6 +249,7 @@ impl Store {
                     .bind(runtime.as_str())
                     .bind(state.as_str())
                     .bind(at.0)
+                    .bind(closed_by.as_deref())
                     .fetch_one(c)
                     .await)?;
                 row.try_into()

@@ -51,20 +51,20 @@ macro_rules! statements {
 
 macro_rules! session_columns {
     () => {
-        "account, thread, runtime, session_key, expected_dirs, working_directory, state, created_at, updated_at, node"
+        "account, thread, runtime, session_key, expected_dirs, working_directory, state, created_at, updated_at, node, closed_by"
     };
 }
 macro_rules! run_columns {
     () => {
         "id, account, thread, runtime, session_key, method, phase, status, code, message, text, usage, missing, \
          cancel_requested_at, created_at, started_at, ended_at, closed_at, artifact_state, omitted, empty_reason, \
-         anomalies, lease_owner, lease_epoch, lease_until, log_from, log_to"
+         anomalies, lease_owner, lease_epoch, lease_until, log_from, log_to, begun_by, cancel_requested_by"
     };
 }
 macro_rules! overview_columns {
     () => {
         "num, id, thread, runtime, session_key, phase, status, code, message, usage, cancel_requested_at, created_at, \
-         started_at, ended_at, artifact_state, lease_owner, lease_until, log_from"
+         started_at, ended_at, artifact_state, lease_owner, lease_until, log_from, begun_by, cancel_requested_by"
     };
 }
 macro_rules! event_columns {
@@ -74,28 +74,30 @@ macro_rules! event_columns {
 }
 macro_rules! question_columns {
     () => {
-        "id, account, thread, run, body, state, asked_at, closed_at, answer, closed_by"
+        "id, account, thread, run, body, state, asked_at, closed_at, answer, closed_by, closed_by_principal"
     };
 }
 
 statements! {
 common {
     ENSURE_ACCOUNT = "insert into accounts (id, created_at) values ($1, $2) on conflict (id) do nothing";
-    ADD_TOKEN = "insert into tokens (id, account, hash, label, created_at) values ($1, $2, $3, $4, $5)";
-    ADMIT_TOKEN = "insert into tokens (id, account, hash, label, created_at) values ($1, $2, $3, $4, $5) on conflict (hash) do nothing";
-    TOKEN_OF_HASH = "select id, account, label, created_at, revoked_at from tokens where hash = $1";
-    TOKEN_BY_ID = "select id, account, label, created_at, revoked_at from tokens where id = $2 and account = $1 and revoked_at is null";
-    TOKEN_BY_HASH = "select id, account, label, created_at, revoked_at from tokens where hash = $1 and revoked_at is null";
-    TOKENS = "select id, account, label, created_at, revoked_at from tokens where account = $1 order by created_at, id";
+    ADD_TOKEN = "insert into tokens (id, account, hash, label, created_at, scopes, made_by, parent) values ($1, $2, $3, $4, $5, $6, $7, $8)";
+    ADMIT_TOKEN = "insert into tokens (id, account, hash, label, created_at, scopes, made_by, parent) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict (hash) do nothing";
+    TOKEN_OF_HASH = "select id, account, label, scopes, created_at, made_by, parent, revoked_at from tokens where hash = $1";
+    TOKEN_BY_ID = "select id, account, label, scopes, created_at, made_by, parent, revoked_at from tokens where id = $2 and account = $1 and revoked_at is null \
+        and not exists (select 1 from tokens p where p.id = tokens.parent and p.revoked_at is not null)";
+    TOKEN_BY_HASH = "select id, account, label, scopes, created_at, made_by, parent, revoked_at from tokens where hash = $1 and revoked_at is null \
+        and not exists (select 1 from tokens p where p.id = tokens.parent and p.revoked_at is not null)";
+    TOKENS = "select id, account, label, scopes, created_at, made_by, parent, revoked_at from tokens where account = $1 order by created_at, id";
     REVOKE_TOKEN = "update tokens set revoked_at = coalesce(revoked_at, $3) where id = $2 and account = $1";
 
     BIND_SESSION = concat!("insert into sessions (", session_columns!(),
-        ") values ($1, $2, $3, $4, $5, $6, 'open', $7, $7, $8) on conflict do nothing returning ", session_columns!());
+        ") values ($1, $2, $3, $4, $5, $6, 'open', $7, $7, $8, null) on conflict do nothing returning ", session_columns!());
     SESSION = concat!("select ", session_columns!(), " from sessions where account = $1 and thread = $2 and runtime = $3");
     SESSION_BY_KEY = concat!("select ", session_columns!(), " from sessions where session_key = $2 and account = $1");
     SESSIONS_OF_THREAD = concat!("select ", session_columns!(), " from sessions where account = $1 and thread = $2 order by num desc");
     REBIND_SESSION = concat!("update sessions set expected_dirs = $2, updated_at = $3 where session_key = $1 returning ", session_columns!());
-    SET_SESSION_STATE = concat!("update sessions set state = $4, updated_at = $5 where account = $1 and thread = $2 and runtime = $3 returning ",
+    SET_SESSION_STATE = concat!("update sessions set state = $4, updated_at = $5, closed_by = $6 where account = $1 and thread = $2 and runtime = $3 returning ",
         session_columns!());
 
     CLAIM_NODE = "insert into nodes (node, url, seen_at, incarnation) values ($1, $2, $3, $4) \
@@ -112,8 +114,8 @@ common {
 
     ADD_REQUEST = "insert into requests (account, thread, request_id, digest, run) values ($1, $2, $3, $4, $5) on conflict do nothing returning run";
     REQUEST = "select digest, run from requests where account = $1 and thread = $2 and request_id = $3";
-    ADD_RUN = concat!("insert into runs (id, account, thread, runtime, session_key, method, phase, created_at, lease_owner, lease_epoch, lease_until, log_from) \
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, (select coalesce(max(seq), 0) from events where stream = $12)) returning ", run_columns!());
+    ADD_RUN = concat!("insert into runs (id, account, thread, runtime, session_key, method, phase, created_at, lease_owner, lease_epoch, lease_until, log_from, begun_by) \
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, (select coalesce(max(seq), 0) from events where stream = $12), $13) returning ", run_columns!());
     ADD_TURN = "insert into turns (run, turn) values ($1, $2)";
     CHANGE_TURN = "update turns set turn = $2 where run = $1";
     TURN = "select turn from turns where run = $1";
@@ -139,7 +141,7 @@ common {
     CLOSE_LOG = "update runs set log_to = $2 where id = $1";
     ADD_ANOMALY = concat!("update runs set anomalies = anomalies || $3 where id = $1 and lease_epoch = $2 and length(anomalies) < 65536 returning ",
         run_columns!());
-    REQUEST_CANCEL = concat!("update runs set cancel_requested_at = $3 \
+    REQUEST_CANCEL = concat!("update runs set cancel_requested_at = $3, cancel_requested_by = $4 \
         where id = $2 and account = $1 and status = 'running' and cancel_requested_at is null returning ", run_columns!());
 
     ACQUIRE_LEASE = "update runs set lease_owner = $2, lease_epoch = lease_epoch + 1, lease_until = $3 \
@@ -169,8 +171,8 @@ common {
     LAST_EVENT = "select seq, kind, at from events where stream = $1 and seq > $2 and run = $3 order by seq desc limit 1";
     SESSIONS_OF_ACCOUNT = concat!("select num, ", session_columns!(), " from sessions where account = $1 and num < $2 order by num desc limit $3");
 
-    ADD_QUESTION = concat!("insert into questions (", question_columns!(), ") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
-    CLOSE_QUESTION = concat!("update questions set state = $3, closed_at = $4, answer = $5, closed_by = $6 \
+    ADD_QUESTION = concat!("insert into questions (", question_columns!(), ") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+    CLOSE_QUESTION = concat!("update questions set state = $3, closed_at = $4, answer = $5, closed_by = $6, closed_by_principal = $7 \
         where id = $2 and account = $1 and state = 'open' returning ", question_columns!());
     QUESTION = concat!("select ", question_columns!(), " from questions where id = $2 and account = $1");
     QUESTIONS = concat!("select ", question_columns!(), " from questions where account = $1 order by num desc limit $2");
@@ -180,7 +182,7 @@ common {
         " from questions where account = $1 and thread = $2 and state = 'open' order by num desc limit $3");
     OPEN_QUESTIONS_OF_RUN = concat!("select ", question_columns!(), " from questions where run = $1 and state = 'open' order by num");
     QUESTIONS_OF_RUN = concat!("select ", question_columns!(), " from questions where run = $1 order by num");
-    WITHDRAW_QUESTIONS = concat!("update questions set state = 'withdrawn', closed_at = $2, closed_by = $3 \
+    WITHDRAW_QUESTIONS = concat!("update questions set state = 'withdrawn', closed_at = $2, closed_by = $3, closed_by_principal = $4 \
         where run = $1 and state = 'open' returning ", question_columns!());
 
     PUT_MANIFEST = concat!("update runs set omitted = $3, empty_reason = $4, artifact_state = 'done' \
@@ -192,10 +194,10 @@ common {
     ARTIFACT = "select a.path, a.size, a.sha256, a.content_type from runs r join artifacts a on a.run = r.id \
         where r.id = $2 and r.account = $1 and a.path_digest = $3 and a.path = $4";
 
-    ASK_DELETION = "insert into deletions (account, thread, node, asked_at) values ($1, $2, $3, $4) on conflict do nothing";
+    ASK_DELETION = "insert into deletions (account, thread, node, asked_at, asked_by) values ($1, $2, $3, $4, $5) on conflict do nothing";
     DELETION = "select 1 from deletions where account = $1 and thread = $2";
     // The wishes that are under way are few.
-    DELETIONS = "select account, thread, node from deletions order by asked_at";
+    DELETIONS = "select account, thread, node, asked_by from deletions order by asked_at";
     OPEN_RUN_OF_THREAD = "select 1 from runs where account = $1 and thread = $2 and phase <> 'closed' limit 1";
     DELETE_EVENTS = "delete from events where stream = $1 and seq in (select seq from events where stream = $1 order by seq limit $2)";
     DELETE_ARTIFACTS = "delete from artifacts where run in (select id from runs where account = $1 and thread = $2)";

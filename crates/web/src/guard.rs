@@ -8,8 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
-use threadline_contract::{AccountId, Code, Fault};
-use threadline_engine::Caller;
+use threadline_contract::{AccountId, Code, Fault, Principal};
 use threadline_server::Refusal;
 
 use crate::{Serving, pages, seal};
@@ -20,7 +19,7 @@ const REFUSAL_BYTES: usize = 64 << 10;
 /// Lets only this machine's own account in: the app has one user. To another account there is
 /// nothing here.
 pub(crate) async fn local_only(request: Request, next: Next) -> Response {
-    let fault = match request.extensions().get::<Caller>() {
+    let fault = match request.extensions().get::<Principal>() {
         Some(caller) if caller.account == AccountId::local() => return next.run(request).await,
         Some(_) => Fault::new(Code::NotFound, Code::NotFound.advice()),
         None => Fault::new(Code::Unauthorized, Code::Unauthorized.advice()),

@@ -119,6 +119,7 @@ pub(crate) fn question_of(value: &Value, state: QuestionState) -> Option<Questio
         closed_at: read(field("closedAt")),
         answer: read::<Answer>(field("answer")),
         closed_by: read(field("closedBy")),
+        closed_by_principal: read(field("closedByPrincipal")),
     })
 }
 

@@ -231,6 +231,7 @@ impl FakeBridge {
             closed_at: None,
             answer: None,
             closed_by: None,
+            closed_by_principal: None,
         };
         inner.questions.push(question.clone());
         inner.runs.get_mut(run).unwrap().progress = Some(Progress {

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
-use threadline_contract::{AccountId, Code, Fault, Millis, TokenId};
+use threadline_contract::{AccountId, Actor, Code, Fault, Millis, Scopes, TokenId};
 use threadline_files::{Access, Reason, atomic};
 use threadline_store::{NewToken, Store};
 
@@ -119,6 +119,9 @@ fn new_token(account: &AccountId, hash: [u8; 32], label: &str) -> NewToken {
         account: account.clone(),
         hash,
         label: label.to_owned(),
+        scopes: Scopes::FULL,
+        made_by: Actor::server(),
+        parent: None,
         at: Millis::now(),
     }
 }

@@ -134,5 +134,6 @@ pub(crate) fn question(id: &str) -> Question {
         closed_at: None,
         answer: None,
         closed_by: None,
+        closed_by_principal: None,
     }
 }

@@ -1,7 +1,7 @@
 use pretty_assertions::assert_eq;
 use threadline_app::api::Away;
 use threadline_contract::{
-    Code, ResultCode, UpdateKind,
+    Code, ResultCode, UpdateKind, Who,
     thread::{QueuedTurn, TaskThread},
 };
 
@@ -314,6 +314,7 @@ fn nobody_is_asked_what_a_policy_has_answered_or_what_is_long_over() {
     let answered = Question {
         state: QuestionState::Answered,
         closed_by: Some("policy:allow".into()),
+        closed_by_principal: Some(Who::Server),
         ..question("q-1")
     };
     let event = |name: &str, question: &Question| SessionUpdate {

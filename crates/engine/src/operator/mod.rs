@@ -6,7 +6,7 @@ mod standing;
 use std::collections::HashMap;
 
 use threadline_contract::{
-    AccountId, Fault, Millis, Question, RunId, RuntimeId,
+    AccountId, Fault, Millis, Principal, Question, RunId, RuntimeId,
     operator::{
         HostLine, LastError, OperatorStatus, RunLine, RunsPage, RunsParams, RuntimeLine,
         SessionLine, SessionsPage, SessionsParams, Standing,
@@ -17,7 +17,7 @@ use threadline_store::{Phase, RunOverview, Session, SessionState, StoreError};
 
 use self::standing::{Around, Offer, Seen, SessionSeen, short};
 use crate::{
-    Caller, Engine,
+    Engine,
     capabilities::Stand,
     run::lane::{self, Entry, Place},
 };
@@ -33,7 +33,7 @@ const HOSTS: usize = 200;
 
 impl Engine {
     /// `xworkmate.operator.status`.
-    pub async fn operator_status(&self, caller: &Caller) -> Result<OperatorStatus, Fault> {
+    pub async fn operator_status(&self, caller: &Principal) -> Result<OperatorStatus, Fault> {
         let account = &caller.account;
         let mut runtimes = vec![];
         for Stand {
@@ -43,7 +43,7 @@ impl Engine {
         } in self.stand().await?
         {
             // Where the machine's own things lie is for who runs it.
-            let place = place.filter(|_| *account == AccountId::local());
+            let place = place.filter(|_| caller.is_operator());
             let last_error = self.0.store.last_failure(account, &runtime).await?;
             let since = self.lane(&runtime).and_then(|lane| lane.stands_since());
             runtimes.push(RuntimeLine {
@@ -77,7 +77,7 @@ impl Engine {
     /// `xworkmate.operator.runs`.
     pub async fn operator_runs(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         params: &RunsParams,
     ) -> Result<RunsPage, Fault> {
         let limit = page_size(params.limit)?;
@@ -99,7 +99,7 @@ impl Engine {
     /// `xworkmate.operator.sessions`.
     pub async fn operator_sessions(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         params: &SessionsParams,
     ) -> Result<SessionsPage, Fault> {
         let limit = page_size(params.limit)?;
@@ -122,7 +122,7 @@ impl Engine {
                 away: away.as_deref(),
             };
             let standing = standing::of_session(&session, &seen);
-            lines.push(self.session_line(session, last, standing));
+            lines.push(self.session_line(caller, session, last, standing));
         }
         Ok(SessionsPage {
             sessions: lines,
@@ -187,6 +187,8 @@ impl Engine {
             status: run.status,
             code: run.code,
             cancel_requested: run.cancel_requested_at.is_some(),
+            cancel_requested_by: run.cancel_requested_by,
+            begun_by: run.begun_by,
             created_at: run.created_at,
             started_at: run.started_at,
             ended_at: run.ended_at,
@@ -247,6 +249,7 @@ impl Engine {
 
     fn session_line(
         &self,
+        caller: &Principal,
         session: Session,
         last: Option<RunOverview>,
         standing: Standing,
@@ -256,8 +259,9 @@ impl Engine {
         SessionLine {
             standing,
             // It holds the gateway's address, which is for who runs the machine.
-            page: page.filter(|_| session.account == AccountId::local()),
+            page: page.filter(|_| caller.is_operator()),
             open: session.state == SessionState::Open,
+            closed_by: session.closed_by,
             thread_id: session.thread,
             runtime: session.runtime,
             session_key: session.session_key,

@@ -1,6 +1,6 @@
 //! How a run ends: once, in its registry's words.
 
-use threadline_contract::{Code, Millis, Question, QuestionState, RunStatus, UpdateKind};
+use threadline_contract::{Code, Millis, Question, QuestionState, RunStatus, UpdateKind, Who};
 use threadline_runtimes::{End, EndStatus};
 use threadline_store::{Ended, QuestionEnd, RunChange, RunEnd};
 use tracing::{info, warn};
@@ -183,12 +183,14 @@ impl Driver<'_> {
             state,
             answer: None,
             by: by.to_owned(),
+            principal: Who::Server,
             at,
         };
         let closed = Question {
             state: end.state,
             closed_at: Some(at),
             closed_by: Some(by.to_owned()),
+            closed_by_principal: Some(Who::Server),
             ..question.clone()
         };
         let event = update::closed(&closed, at)?;

@@ -1,7 +1,7 @@
 //! What a thread's policy makes of a permission, decided without doing anything.
 
 use threadline_contract::{
-    Answer, Millis, PermissionPolicy, Question, QuestionKind, QuestionState, Rule, ToolKind,
+    Answer, Millis, PermissionPolicy, Question, QuestionKind, QuestionState, Rule, ToolKind, Who,
 };
 
 /// The question as the policy answers it; nothing when a person is to be asked. It only ever chooses
@@ -27,6 +27,7 @@ pub(crate) fn answered(
         closed_at: Some(at),
         answer: Some(Answer::OptionId(option.option_id.clone())),
         closed_by: Some(format!("policy:{words}")),
+        closed_by_principal: Some(Who::Server),
         ..question.clone()
     })
 }

@@ -23,6 +23,7 @@ fn permission(tool: Option<ToolKind>, kinds: &[&str]) -> Question {
         closed_at: None,
         answer: None,
         closed_by: None,
+        closed_by_principal: None,
     }
 }
 

@@ -18,6 +18,7 @@ fn asked(at: i64, closed: Option<i64>) -> Question {
         closed_at: closed.map(Millis),
         answer: None,
         closed_by: None,
+        closed_by_principal: None,
     }
 }
 

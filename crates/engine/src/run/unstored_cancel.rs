@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use threadline_contract::{Fault, Millis, RunId};
+use threadline_contract::{Actor, Fault, Millis, RunId};
 use threadline_runtimes::RunRef;
 use threadline_store::{NewEvent, Phase, Run};
 use tracing::{debug, warn};
@@ -32,12 +32,17 @@ impl Engine {
 
     /// Hands a stop to a run of this server now, and writes it down later. `false`: its runtime cannot be told
     /// either before there is room.
-    pub(crate) async fn cancel_unstored(&self, run: &Run, event: NewEvent) -> Result<bool, Fault> {
+    pub(crate) async fn cancel_unstored(
+        &self,
+        run: &Run,
+        by: Actor,
+        event: NewEvent,
+    ) -> Result<bool, Fault> {
         if self.0.unstored_cancels.lock().insert(run.id.clone()) {
             let (engine, run) = (self.clone(), run.clone());
             self.0
                 .tasks
-                .spawn(async move { engine.store_cancel(&run, event).await });
+                .spawn(async move { engine.store_cancel(&run, &by, event).await });
         }
         // One that has not begun is stopped by its driver, which looks before it begins it.
         if !matches!(run.phase, Phase::Starting | Phase::Running) {
@@ -55,13 +60,16 @@ impl Engine {
         Ok(told.is_ok())
     }
 
-    async fn store_cancel(&self, run: &Run, event: NewEvent) {
+    async fn store_cancel(&self, run: &Run, by: &Actor, event: NewEvent) {
         let mut patience = Patience::new(200, 5);
         while patience.wait(self).await.is_ok() {
-            let stored =
-                self.0
-                    .store
-                    .request_cancel(&run.account, &run.id, Millis::now(), event.clone());
+            let stored = self.0.store.request_cancel(
+                &run.account,
+                &run.id,
+                by,
+                Millis::now(),
+                event.clone(),
+            );
             match stored.await {
                 Ok(_) => break,
                 Err(e) => {

@@ -92,6 +92,7 @@ pub(crate) fn question(ask: &Ask, thread: &AppThreadKey, run: &RunId) -> Questio
         closed_at: None,
         answer: None,
         closed_by: None,
+        closed_by_principal: None,
     }
 }
 

@@ -12,12 +12,12 @@ use std::{
 };
 
 use threadline_contract::{
-    AccountId, AppThreadKey, Code, Fault, Millis, RunId, method::SessionDeleted,
+    AccountId, AppThreadKey, Code, Fault, Millis, Principal, RunId, method::SessionDeleted,
 };
 use threadline_store::{Deletion, Phase, Run, Session};
 use tracing::{info, warn};
 
-use crate::{Caller, Engine, attachments, run::patience::Patience};
+use crate::{Engine, attachments, run::patience::Patience};
 
 /// Runs that are looked at together.
 const PAGE: u32 = 200;
@@ -45,7 +45,7 @@ impl Engine {
     /// of a thread that is not there, nothing is left either.
     pub async fn delete_session(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: &AppThreadKey,
     ) -> Result<SessionDeleted, Fault> {
         let gone = |deleted| SessionDeleted {
@@ -56,6 +56,7 @@ impl Engine {
             account: caller.account.clone(),
             thread: thread.clone(),
             node: self.0.config.node.clone(),
+            asked_by: Some(caller.actor()),
         };
         let store = &self.0.store;
         let sessions = store.sessions_of_thread(&caller.account, thread).await?;
@@ -219,7 +220,9 @@ impl Engine {
             return Ok(Removal::OthersRemain);
         }
         store.delete_thread(deletion).await?;
-        info!(thread = %thread, "Deleted thread {thread}");
+        let by = deletion.asked_by.as_ref();
+        let by = by.map_or("somebody", |actor| actor.label.as_str());
+        info!(thread = %thread, by, "Deleted thread {thread}, as {by} asked");
         Ok(Removal::Done)
     }
 

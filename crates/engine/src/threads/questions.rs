@@ -2,7 +2,7 @@
 //! `.respond`.
 
 use threadline_contract::{
-    Answer, Code, Fault, Millis, Question, QuestionId, QuestionKind, QuestionState,
+    Answer, Code, Fault, Millis, Principal, Question, QuestionId, QuestionKind, QuestionState,
     method::{
         AnswerParams, Decision, Outcome, Permissions, Questions, QuestionsParams, RespondParams,
         Responded,
@@ -10,7 +10,7 @@ use threadline_contract::{
 };
 use threadline_store::{Closed, QuestionEnd, StoreError};
 
-use crate::{Caller, Engine, run::update};
+use crate::{Engine, run::update};
 
 /// Questions of one answer at most.
 const MOST: u32 = 500;
@@ -19,7 +19,7 @@ impl Engine {
     /// Questions that wait, newest first.
     pub async fn questions(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         params: &QuestionsParams,
     ) -> Result<Questions, Fault> {
         let questions = self
@@ -37,7 +37,11 @@ impl Engine {
 
     /// Answers a question, once. The run that asked gets it as soon as it can hear it, also after
     /// a restart.
-    pub async fn answer(&self, caller: &Caller, params: AnswerParams) -> Result<Question, Fault> {
+    pub async fn answer(
+        &self,
+        caller: &Principal,
+        params: AnswerParams,
+    ) -> Result<Question, Fault> {
         let question = self.question(caller, &params.question_id).await?;
         let answer = choose(&question, params.option_id, params.text)?;
         self.close(caller, question, Some(answer)).await
@@ -46,7 +50,7 @@ impl Engine {
     /// Permissions that wait, newest first.
     pub async fn permissions(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         params: &QuestionsParams,
     ) -> Result<Permissions, Fault> {
         let mut questions = self.questions(caller, params).await?.questions;
@@ -59,7 +63,7 @@ impl Engine {
     /// Answers a permission, or any question, by its older names.
     pub async fn respond(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         params: RespondParams,
     ) -> Result<Responded, Fault> {
         let question = self.question(caller, &params.request_id).await?;
@@ -88,7 +92,7 @@ impl Engine {
         })
     }
 
-    async fn question(&self, caller: &Caller, id: &QuestionId) -> Result<Question, Fault> {
+    async fn question(&self, caller: &Principal, id: &QuestionId) -> Result<Question, Fault> {
         let question = self.0.store.question(&caller.account, id).await;
         question.map_err(|e| match e {
             StoreError::NotFound => Fault::new(
@@ -102,7 +106,7 @@ impl Engine {
     /// Closes a question: answered, or declined when there is no answer.
     async fn close(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         question: Question,
         answer: Option<Answer>,
     ) -> Result<Question, Fault> {
@@ -116,6 +120,7 @@ impl Engine {
             closed_at: Some(now),
             answer: answer.clone(),
             closed_by: Some(caller.label.clone()),
+            closed_by_principal: Some(caller.who.clone()),
             ..question
         };
         let event = update::closed(&closed, now)?;
@@ -123,6 +128,7 @@ impl Engine {
             state,
             answer: answer.clone(),
             by: caller.label.clone(),
+            principal: caller.who.clone(),
             at: now,
         };
         match self

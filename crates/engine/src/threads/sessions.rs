@@ -1,10 +1,10 @@
 //! `session.cancel` and `session.close`.
 
-use threadline_contract::{AppThreadKey, Code, Fault, Millis, method::Receipt};
+use threadline_contract::{AppThreadKey, Code, Fault, Millis, Principal, method::Receipt};
 use threadline_store::{Session, SessionState};
 use tracing::warn;
 
-use crate::{Caller, Engine};
+use crate::Engine;
 
 /// Runs of a thread that can be open at once: no lane takes as many.
 const RECENT: u32 = 200;
@@ -13,7 +13,7 @@ impl Engine {
     /// Asks the thread's open runs to stop.
     pub async fn cancel_session(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: &AppThreadKey,
     ) -> Result<Receipt, Fault> {
         self.known_thread(caller, thread).await?;
@@ -43,7 +43,7 @@ impl Engine {
     /// with them. `session.start` opens them again.
     pub async fn close_session(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: &AppThreadKey,
     ) -> Result<Receipt, Fault> {
         let mut receipt = self.cancel_session(caller, thread).await?;
@@ -62,6 +62,7 @@ impl Engine {
                         thread,
                         &session.runtime,
                         SessionState::Closed,
+                        &caller.actor(),
                         Millis::now(),
                     )
                     .await?;
@@ -88,7 +89,7 @@ impl Engine {
 
     pub(crate) async fn known_thread(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: &AppThreadKey,
     ) -> Result<(), Fault> {
         if self

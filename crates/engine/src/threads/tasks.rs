@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use threadline_contract::{
-    ArtifactScope, ArtifactSet, Code, Fault, Millis, RunId, RuntimeId, SessionUpdate, Sha256,
-    Snapshot, UpdateKind,
+    ArtifactScope, ArtifactSet, Code, Fault, Millis, Principal, RunId, RuntimeId, SessionUpdate,
+    Sha256, Snapshot, UpdateKind,
     method::{Receipt, TaskParams},
 };
 use threadline_runtimes::{Registry, RunRef};
 use threadline_store::{ArtifactState, Cancel, Phase, Run, StoreError};
 
 use crate::{
-    Caller, Engine,
+    Engine,
     run::{
         kept::Kept,
         time, update,
@@ -32,7 +32,7 @@ const REGISTRY_TIME: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// The snapshot of a run: its registry's word, or what it last said.
-    pub async fn task(&self, caller: &Caller, params: &TaskParams) -> Result<Snapshot, Fault> {
+    pub async fn task(&self, caller: &Principal, params: &TaskParams) -> Result<Snapshot, Fault> {
         let run = self.find_run(caller, params).await?;
         if let Some(scope) = &params.artifact_scope {
             ArtifactScope::check(scope.as_str(), &run.session_key, &run.id)?;
@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// The snapshot as it stands, for the end of a stream.
-    pub async fn result(&self, caller: &Caller, run: &RunId) -> Result<Snapshot, Fault> {
+    pub async fn result(&self, caller: &Principal, run: &RunId) -> Result<Snapshot, Fault> {
         let run = self.0.store.run(&caller.account, run).await?;
         self.snapshot(&run, Asked::No, &TaskParams::default()).await
     }
@@ -207,7 +207,7 @@ impl Engine {
 
     pub(crate) async fn find_run(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         params: &TaskParams,
     ) -> Result<Run, Fault> {
         let account = &caller.account;
@@ -267,7 +267,7 @@ impl Engine {
     /// Asks a run to stop. A request until the registry confirms; asking again changes nothing.
     pub async fn cancel_task(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         params: &TaskParams,
     ) -> Result<Receipt, Fault> {
         match self.find_run(caller, params).await {
@@ -291,7 +291,11 @@ impl Engine {
         }
     }
 
-    pub(crate) async fn cancel_run(&self, caller: &Caller, run: &RunId) -> Result<Receipt, Fault> {
+    pub(crate) async fn cancel_run(
+        &self,
+        caller: &Principal,
+        run: &RunId,
+    ) -> Result<Receipt, Fault> {
         let record = self.0.store.run(&caller.account, run).await?;
         let now = Millis::now();
         let asked = SessionUpdate::new(
@@ -302,8 +306,8 @@ impl Engine {
             now,
         );
         let event = update::logged(&asked, None)?;
-        let store = &self.0.store;
-        let outcome = store.request_cancel(&caller.account, run, now, event.clone());
+        let (store, by) = (&self.0.store, caller.actor());
+        let outcome = store.request_cancel(&caller.account, run, &by, now, event.clone());
         let outcome = match outcome.await {
             Err(e) => {
                 let fault = Fault::from(e);
@@ -311,7 +315,7 @@ impl Engine {
                 if !is_full || self.run_elsewhere(&record).await?.is_some() {
                     return Err(fault);
                 }
-                let message = match self.cancel_unstored(&record, event).await? {
+                let message = match self.cancel_unstored(&record, by, event).await? {
                     true => CANCEL_UNSTORED,
                     false => CANCEL_WAITS,
                 };

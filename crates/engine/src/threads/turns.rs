@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, PermissionPolicy, QueuePlace, RunId, RunStatus, RuntimeId,
-    SessionKey, canonical,
+    AppThreadKey, Code, Fault, Millis, PermissionPolicy, Principal, QueuePlace, RunId, RunStatus,
+    RuntimeId, SessionKey, canonical,
     method::{self, Resolved},
     rpc,
     turn::{Turn, TurnParams},
@@ -16,7 +16,7 @@ use threadline_store::{
 };
 
 use crate::{
-    Caller, Engine, Node, attachments,
+    Engine, Node, attachments,
     engine::Lane,
     run::{
         kept::Kept,
@@ -52,7 +52,7 @@ impl Engine {
     /// Takes a turn. The same `requestId` and body give the same run, whenever they come again.
     pub async fn turn(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         method: &str,
         params: Value,
     ) -> Result<TurnAnswer, Fault> {
@@ -148,7 +148,7 @@ impl Engine {
 
     async fn admit(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         runtime: &RuntimeId,
         kept: Kept,
         request: Option<(threadline_contract::RequestId, threadline_contract::Sha256)>,
@@ -174,6 +174,7 @@ impl Engine {
             },
             turn,
             request,
+            begun_by: caller.actor(),
             lease: Some(NewLease {
                 owner: self.0.config.node.clone(),
                 until: now.plus(self.0.config.lease_ttl.as_millis() as i64),
@@ -187,7 +188,7 @@ impl Engine {
     /// else as this server does it.
     async fn policy_of(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: &AppThreadKey,
         continues: bool,
     ) -> Result<PermissionPolicy, Fault> {
@@ -199,7 +200,7 @@ impl Engine {
 
     async fn session_of(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         thread: &AppThreadKey,
         runtime: &RuntimeId,
     ) -> Result<Option<Session>, Fault> {
@@ -214,7 +215,7 @@ impl Engine {
     /// creation policy. A message never makes one: that would be a silent restart.
     async fn session_for(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         turn: &Turn,
         runtime: &RuntimeId,
         continues: bool,
@@ -278,6 +279,7 @@ impl Engine {
                             &turn.thread,
                             runtime,
                             SessionState::Open,
+                            &caller.actor(),
                             Millis::now(),
                         )
                         .await?);
@@ -352,8 +354,8 @@ impl Engine {
 
 /// The number that a thread's key is first tried with. Every key of another account has one, made from its own
 /// name: whether a key without one is taken must not tell it what the machine's own account has.
-fn first_twin(caller: &Caller, thread: &AppThreadKey) -> u32 {
-    if caller.is_operator() {
+fn first_twin(caller: &Principal, thread: &AppThreadKey) -> u32 {
+    if caller.account.is_local() {
         return 1;
     }
     let named = canonical::digest(&json!([caller.account, thread]));

@@ -132,6 +132,7 @@ async fn a_deletion_that_was_cut_short_is_finished_at_the_next_start() {
         account: AccountId::local(),
         thread: AppThreadKey::new("draft:1").unwrap(),
         node: "test".to_owned(),
+        asked_by: None,
     };
     let asked = world.engine.store().ask_deletion(&deletion, Millis::now());
     asked.await.unwrap();

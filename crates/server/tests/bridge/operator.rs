@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use threadline_contract::{AccountId, AppThreadKey, Millis, RunId, RuntimeId, SessionKey};
+use threadline_contract::{AccountId, Actor, AppThreadKey, Millis, RunId, RuntimeId, SessionKey};
 use threadline_runtimes::LaneSize;
 use threadline_store::{Method, NewLease, NewRun};
 
@@ -28,6 +28,7 @@ async fn admit(world: &World, account: &str, count: usize) -> Vec<String> {
             method: Method::Start,
             turn: "{}".into(),
             request: None,
+            begun_by: Actor::server(),
             lease: Some(NewLease {
                 owner: "elsewhere".into(),
                 until: Millis::now().plus(600_000),

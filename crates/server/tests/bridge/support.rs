@@ -6,7 +6,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use threadline_contract::{
-    AccountId, Fault, Millis, RuntimeId, TokenId,
+    AccountId, Actor, Fault, Millis, RuntimeId, Scopes, TokenId,
     sse::{Events, Frame},
 };
 use threadline_e2e::scripted_model;
@@ -124,6 +124,9 @@ impl World {
                     account,
                     hash,
                     label: "test".into(),
+                    scopes: Scopes::FULL,
+                    made_by: Actor::server(),
+                    parent: None,
                     at: Millis::now(),
                 })
                 .await

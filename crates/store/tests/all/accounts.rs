@@ -2,16 +2,17 @@
 
 use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
-use threadline_contract::{AccountId, Millis, RuntimeId, SessionKey, TokenId};
+use threadline_contract::{AccountId, Millis, RuntimeId, Scope, Scopes, SessionKey, TokenId};
 use threadline_store::{
     NewSession, NewToken, NodeClaim, NodeRecord, SigningKey, StoreError, TokenRecord,
 };
 
-use crate::world::{World, account, on_both, other, thread};
+use crate::world::{World, account, by, on_both, other, thread};
 
 on_both![
     a_token_opens_its_account_until_revoked,
     a_token_is_of_one_account,
+    a_token_that_stands_for_another_ends_with_it,
     accounts_do_not_see_each_others_tokens,
     keys_are_kept_after_they_retire,
     servers_that_start_at_once_agree_on_token_and_key,
@@ -25,8 +26,30 @@ fn token(id: &str, hash: u8) -> NewToken {
         account: account(),
         hash: [hash; 32],
         label: format!("token {id}"),
+        scopes: Scopes::NONE.with(Scope::Read),
+        made_by: by("ann"),
+        parent: None,
         at: Millis(100),
     }
+}
+
+async fn a_token_that_stands_for_another_ends_with_it(world: World) {
+    let store = &world.store;
+    let child = NewToken {
+        parent: Some(TokenId::new("a").unwrap()),
+        ..token("b", 2)
+    };
+    store.add_token(token("a", 1)).await.unwrap();
+    store.add_token(child).await.unwrap();
+    let (a, b) = (TokenId::new("a").unwrap(), TokenId::new("b").unwrap());
+    let found = store.token_by_hash(&[2; 32]).await.unwrap();
+    assert_eq!(
+        found.map(|t| (t.id, t.parent)),
+        Some((b.clone(), Some(a.clone())))
+    );
+    store.revoke_token(&account(), &a, Millis(1)).await.unwrap();
+    assert_eq!(store.token_by_hash(&[2; 32]).await.unwrap(), None);
+    assert_eq!(store.token(&account(), &b).await.unwrap(), None);
 }
 
 async fn a_token_opens_its_account_until_revoked(world: World) {
@@ -37,7 +60,10 @@ async fn a_token_opens_its_account_until_revoked(world: World) {
         id: TokenId::new(id).unwrap(),
         account: account(),
         label: format!("token {id}"),
+        scopes: Scopes::NONE.with(Scope::Read),
         created_at: Millis(100),
+        made_by: Some(by("ann")),
+        parent: None,
         revoked_at,
     };
     let found = store.token_by_hash(&[1; 32]).await.unwrap();

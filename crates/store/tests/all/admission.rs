@@ -7,7 +7,9 @@ use threadline_store::{
     Admitted, ArtifactState, LaneEntry, Method, NewLease, Phase, Run, RunChange, StoreError,
 };
 
-use crate::world::{World, account, event, new_run, on_both, other, stream, thread, thread_named};
+use crate::world::{
+    World, account, by, event, new_run, on_both, other, stream, thread, thread_named,
+};
 
 on_both![
     a_new_run_is_what_was_said,
@@ -43,7 +45,9 @@ async fn a_new_run_is_what_was_said(world: World) {
         text: None,
         usage: None,
         missing: vec![],
+        begun_by: Some(by("ann")),
         cancel_requested_at: None,
+        cancel_requested_by: None,
         created_at: Millis(1000),
         started_at: None,
         ended_at: None,

@@ -7,7 +7,7 @@ use threadline_store::{
 };
 
 use crate::world::{
-    World, account, event, new_run, on_both, question_of, stream, thread, thread_named,
+    World, account, by, event, new_run, on_both, question_of, stream, thread, thread_named,
 };
 
 on_both![
@@ -26,6 +26,7 @@ fn deletion() -> Deletion {
         account: account(),
         thread: thread(),
         node: "node-1".to_owned(),
+        asked_by: Some(by("ann")),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use threadline_contract::{Code, Millis, RunStatus, Usage};
 use threadline_store::{Cancel, Ended, Phase, Run, RunChange, RunEnd, StoreError};
 
-use crate::world::{World, account, end_with, event, missing, on_both, stream};
+use crate::world::{World, account, by, end_with, event, missing, on_both, stream};
 
 on_both![
     the_first_end_stands,
@@ -151,7 +151,13 @@ async fn cancelling_is_asked_once(world: World) {
         let (store, run) = (world.store.clone(), run.id.clone());
         tokio::spawn(async move {
             store
-                .request_cancel(&account(), &run, Millis(3000 + n), event("cancel"))
+                .request_cancel(
+                    &account(),
+                    &run,
+                    &by("ann"),
+                    Millis(3000 + n),
+                    event("cancel"),
+                )
                 .await
                 .unwrap()
         })
@@ -168,6 +174,7 @@ async fn cancelling_is_asked_once(world: World) {
     assert_eq!(asked, 1);
     let run = world.store.run_any(&run.id).await.unwrap();
     assert!(run.cancel_requested_at.is_some());
+    assert_eq!(run.cancel_requested_by, Some(by("ann")));
     for answer in answers {
         let (Cancel::Asked(seen) | Cancel::AlreadyAsked(seen)) = answer else {
             panic!("it has not ended")
@@ -184,7 +191,13 @@ async fn cancelling_is_asked_once(world: World) {
     };
     let late = world
         .store
-        .request_cancel(&account(), &run.id, Millis(9000), event("cancel"))
+        .request_cancel(
+            &account(),
+            &run.id,
+            &by("bob"),
+            Millis(9000),
+            event("cancel"),
+        )
         .await;
     assert_eq!(late.unwrap(), Cancel::AlreadyEnded(ended));
     assert_eq!(world.log(&stream()).await.len(), 1);

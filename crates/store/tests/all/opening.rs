@@ -5,15 +5,16 @@ use std::{os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use sqlx::Connection as _;
-use threadline_contract::{Code, Fault};
-use threadline_store::{Store, StoreConfig, StoreError};
+use threadline_contract::{Code, Fault, Millis, RuntimeId, Scopes};
+use threadline_store::{NewSession, Store, StoreConfig, StoreError};
 
-use crate::world::{Place, World, event, on_both, run_on, stream};
+use crate::world::{Place, World, account, event, on_both, run_on, stream, thread};
 
 on_both![
     a_database_is_opened_again,
     a_newer_database_is_refused,
     a_changed_migration_is_refused,
+    rows_from_before_principals_say_that_nobody_is_known,
 ];
 
 async fn a_database_is_opened_again(world: World) {
@@ -71,6 +72,41 @@ async fn a_changed_migration_is_refused(world: World) {
     );
 }
 
+/// The rows as they were before anybody noted who did what: without the columns that came with it.
+async fn rows_from_before_principals_say_that_nobody_is_known(world: World) {
+    let run = world.run().await;
+    let session = NewSession {
+        account: account(),
+        thread: thread(),
+        runtime: RuntimeId::Builtin,
+        session_key: run.session_key.clone(),
+        expected_dirs: vec![],
+        working_directory: None,
+        node: None,
+        at: Millis(1),
+    };
+    world.store.bind_session(session).await.unwrap();
+    for statement in [
+        "update runs set begun_by = null, cancel_requested_at = 5",
+        "update sessions set state = 'closed'",
+        "insert into tokens (id, account, hash, label, created_at) \
+         select 'old', id, cast('00000000000000000000000000000000' as bytea), 'laptop', 7 from accounts limit 1",
+    ] {
+        let statement = match &*world.place {
+            Place::Folder(_) => statement.replace("bytea", "blob"),
+            Place::Database(..) => statement.to_owned(),
+        };
+        migrations(&world, Box::leak(statement.into_boxed_str())).await;
+    }
+    let store = &world.store;
+    let found = store.run_any(&run.id).await.unwrap();
+    assert_eq!((found.begun_by, found.cancel_requested_by), (None, None));
+    let sessions = store.sessions_of_thread(&account(), &thread()).await;
+    assert_eq!(sessions.unwrap()[0].closed_by, None);
+    let token = store.token_by_hash(&[b'0'; 32]).await.unwrap().unwrap();
+    assert_eq!((token.scopes, token.made_by), (Scopes::FULL, None));
+}
+
 #[test]
 fn both_folders_hold_the_same_migrations() {
     let names = |folder: &str| {
@@ -84,8 +120,11 @@ fn both_folders_hold_the_same_migrations() {
     };
     let sqlite = names("sqlite");
     assert_eq!(sqlite, names("postgres"));
-    for (n, name) in sqlite.iter().enumerate() {
-        assert!(name.starts_with(&format!("{:04}_", n + 1)), "{name}");
+    let numbers = sqlite.iter().map(|name| name[..5].to_owned());
+    let numbers: std::collections::BTreeSet<String> = numbers.collect();
+    assert_eq!(numbers.len(), sqlite.len(), "each has its own number");
+    for number in numbers {
+        assert!(number.ends_with('_') && number[..4].parse::<u16>().is_ok());
     }
 }
 

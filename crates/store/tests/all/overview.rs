@@ -76,6 +76,7 @@ async fn pages_are_complete_and_in_order_while_runs_come_and_go(world: World) {
         account: account(),
         thread: gone.thread.clone(),
         node: "n".to_owned(),
+        asked_by: None,
     };
     world
         .store

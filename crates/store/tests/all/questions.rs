@@ -4,11 +4,12 @@ use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use threadline_contract::{
     Answer, Millis, Question, QuestionId, QuestionKind, QuestionOption, QuestionState, RunStatus,
+    Who,
 };
 use threadline_store::{Closed, QuestionEnd, StoreError};
 
 use crate::world::{
-    World, account, end_with, event, on_both, other, question_of, stream, thread, thread_named,
+    World, account, by, end_with, event, on_both, other, question_of, stream, thread, thread_named,
 };
 
 on_both![
@@ -26,6 +27,7 @@ fn answered(text: &str, at: i64) -> QuestionEnd {
         state: QuestionState::Answered,
         answer: Some(Answer::Text(text.to_owned())),
         by: "a person".to_owned(),
+        principal: by("ann").who,
         at: Millis(at),
     }
 }
@@ -79,6 +81,7 @@ async fn a_question_ends_once(world: World) {
         closed_at: Some(Millis(1600)),
         answer: Some(Answer::Text("blue".to_owned())),
         closed_by: Some("a person".to_owned()),
+        closed_by_principal: Some(by("ann").who),
         ..question.clone()
     };
     let now = store
@@ -223,6 +226,7 @@ async fn withdrawing_ends_what_is_open(world: World) {
         state: QuestionState::Withdrawn,
         closed_at: Some(Millis(7)),
         closed_by: Some("the run ended".to_owned()),
+        closed_by_principal: Some(Who::Server),
         ..q
     };
     let withdraw = || {

@@ -5,7 +5,7 @@ use serde_json::json;
 use threadline_contract::{Code, Millis, RunId, RunStatus, Usage};
 use threadline_store::{ArtifactState, Phase, Run, RunChange, RunEnd, StoreError};
 
-use crate::world::{World, account, end_with, event, missing, on_both, other, stream, thread};
+use crate::world::{World, account, by, end_with, event, missing, on_both, other, stream, thread};
 
 on_both![
     changes_touch_what_they_name,
@@ -119,7 +119,7 @@ async fn accounts_do_not_see_each_others_runs(world: World) {
         []
     );
     let cancel = store
-        .request_cancel(&other(), &run.id, Millis(1), event("cancel"))
+        .request_cancel(&other(), &run.id, &by("ann"), Millis(1), event("cancel"))
         .await;
     assert!(matches!(cancel, Err(StoreError::NotFound)), "{cancel:?}");
     assert_eq!(store.run_any(&run.id).await.unwrap(), run);

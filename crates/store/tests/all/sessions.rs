@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use threadline_contract::{AccountId, AppThreadKey, Millis, RuntimeId, SessionKey};
 use threadline_store::{Bound, NewSession, Session, SessionState, StoreError};
 
-use crate::world::{World, account, on_both, other, thread, thread_named};
+use crate::world::{World, account, by, on_both, other, thread, thread_named};
 
 on_both![
     a_mapping_is_made_once_and_confirmed,
@@ -46,6 +46,7 @@ async fn a_mapping_is_made_once_and_confirmed(world: World) {
         working_directory: Some("/home/me/project".to_owned()),
         state: SessionState::Open,
         node: Some("node-a".to_owned()),
+        closed_by: None,
         created_at: Millis(10),
         updated_at: Millis(10),
     };
@@ -90,6 +91,7 @@ async fn a_mapping_is_made_once_and_confirmed(world: World) {
             &thread(),
             &RuntimeId::OpenClaw,
             SessionState::Closed,
+            &by("ann"),
             Millis(30),
         )
         .await
@@ -98,7 +100,26 @@ async fn a_mapping_is_made_once_and_confirmed(world: World) {
         closed,
         Session {
             state: SessionState::Closed,
+            closed_by: Some(by("ann")),
             updated_at: Millis(30),
+            ..session.clone()
+        }
+    );
+    let open = store
+        .set_session_state(
+            &account(),
+            &thread(),
+            &RuntimeId::OpenClaw,
+            SessionState::Open,
+            &by("bob"),
+            Millis(40),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        open,
+        Session {
+            updated_at: Millis(40),
             ..session
         }
     );
@@ -240,6 +261,7 @@ async fn accounts_do_not_see_each_others_sessions(world: World) {
                 &thread(),
                 &RuntimeId::OpenClaw,
                 SessionState::Closed,
+                &by("ann"),
                 Millis(2),
             )
             .await,

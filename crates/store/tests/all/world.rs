@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use sqlx::{Connection as _, PgConnection};
 use threadline_contract::{
-    AccountId, AppThreadKey, Deliverable, Millis, Missing, Question, QuestionId, QuestionKind,
-    QuestionState, RequestId, RunId, RunStatus, RuntimeId, SessionKey, Sha256,
+    AccountId, Actor, AppThreadKey, Deliverable, Millis, Missing, Question, QuestionId,
+    QuestionKind, QuestionState, RequestId, RunId, RunStatus, RuntimeId, SessionKey, Sha256,
+    TokenId, Who,
 };
 use threadline_store::{
     Admitted, Lease, Method, NewEvent, NewRun, Run, RunEnd, Store, StoreConfig, StreamId,
@@ -188,8 +189,17 @@ pub(crate) fn new_run(
         method: Method::Start,
         turn: r#"{"prompt":"make a report"}"#.to_owned(),
         request: request.map(|(id, body)| (RequestId::new(id).unwrap(), Sha256([body; 32]))),
+        begun_by: by("ann"),
         lease: None,
         at: Millis(1000),
+    }
+}
+
+/// Somebody who does something.
+pub(crate) fn by(label: &str) -> Actor {
+    Actor {
+        who: Who::Token(TokenId::new(format!("tok-{label}")).unwrap()),
+        label: label.to_owned(),
     }
 }
 
@@ -231,6 +241,7 @@ pub(crate) fn question_of(run: &Run) -> Question {
         closed_at: None,
         answer: None,
         closed_by: None,
+        closed_by_principal: None,
     }
 }
 

@@ -15,8 +15,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use threadline_app::{App, Config, Endpoint};
-use threadline_contract::{AccountId, TokenId};
-use threadline_engine::Caller;
+use threadline_contract::{AccountId, Principal, Scopes, TokenId, Who};
 use threadline_web::{Local, Mint, Serving, Web, friendly, router};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -101,11 +100,12 @@ impl Answer {
 }
 
 /// Somebody of this account.
-pub(crate) fn caller(account: &str) -> Caller {
-    Caller {
+pub(crate) fn caller(account: &str) -> Principal {
+    Principal {
         account: AccountId::new(account).unwrap(),
-        token: TokenId::fresh(),
+        who: Who::Token(TokenId::fresh()),
         label: "test".into(),
+        scopes: Scopes::FULL,
     }
 }
 

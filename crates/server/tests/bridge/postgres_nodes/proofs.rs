@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use pretty_assertions::assert_eq;
-use threadline_contract::TokenId;
-use threadline_engine::{Caller, Handed, Node};
+use threadline_contract::{Principal, Scopes, TokenId, Who};
+use threadline_engine::{Handed, Node};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -117,13 +117,14 @@ async fn a_pass_is_good_for_one_request_to_one_server() {
     let nodes = Nodes::new().await;
     let (a, b) = (&nodes.a, &nodes.b);
     let tokens = b.engine.store().tokens(&AccountId::local()).await.unwrap();
-    let caller = Caller {
+    let caller = Principal {
         account: AccountId::local(),
-        token: tokens[0].id.clone(),
+        who: Who::Token(tokens[0].id.clone()),
         label: String::new(),
+        scopes: Scopes::FULL,
     };
-    let revoked = Caller {
-        token: TokenId::new("tok-of-nobody").unwrap(),
+    let revoked = Principal {
+        who: Who::Token(TokenId::new("tok-of-nobody").unwrap()),
         ..caller.clone()
     };
     let to = |name: &str| Node {
@@ -134,7 +135,7 @@ async fn a_pass_is_good_for_one_request_to_one_server() {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "acp.capabilities"}).to_string();
     let other_body = body.replace("1,", "2,");
     let fits = Handed::new("POST", "/acp/rpc", body.as_bytes());
-    let pass = |to: Node, caller: Option<&Caller>, handed: Handed<'_>| {
+    let pass = |to: Node, caller: Option<&Principal>, handed: Handed<'_>| {
         b.engine.pass_to(&to, caller, handed).unwrap().text
     };
     let sealed = [
