@@ -93,7 +93,7 @@ impl Store {
     /// Makes an account, unless it exists.
     pub async fn ensure_account(&self, account: &AccountId, at: Millis) -> Result<()> {
         let account = account.clone();
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::ENSURE_ACCOUNT)
                     .bind(account.as_str())
@@ -110,7 +110,7 @@ impl Store {
     /// is in use.
     pub async fn add_token(&self, token: NewToken) -> Result<()> {
         let (scopes, made_by) = noted(&token)?;
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::ADD_TOKEN)
                     .bind(token.id.as_str())
@@ -133,7 +133,7 @@ impl Store {
     /// revoked. Of two who add the same token at once, both get the same record.
     pub async fn admit_token(&self, token: NewToken) -> Result<TokenRecord> {
         let (scopes, made_by) = noted(&token)?;
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::ADMIT_TOKEN)
                     .bind(token.id.as_str())
@@ -188,7 +188,7 @@ impl Store {
     /// Makes a token open nothing from now on. Revoking it again changes nothing.
     pub async fn revoke_token(&self, account: &AccountId, id: &TokenId, at: Millis) -> Result<()> {
         let (account, id) = (account.clone(), id.clone());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 let revoked = on!(tx, |c| sqlx::query(sql::REVOKE_TOKEN)
                     .bind(account.as_str())

@@ -5,13 +5,10 @@ use std::sync::LazyLock;
 use sqlx::AssertSqlSafe;
 use threadline_contract::{AccountId, Artifact, ArtifactPath, EmptyReason, Omitted, RunId, Sha256};
 
+use threadline_db::Many;
+
 use crate::{
-    Lease, Result, Run, Store, StoreError, json,
-    many::Many,
-    open::read,
-    run::RunRow,
-    sql,
-    tx::{Tx, on},
+    Lease, Result, Run, Store, StoreError, Tx, json, open::read, run::RunRow, sql, tx::on,
 };
 
 /// Rows that are held in memory at once.
@@ -70,7 +67,7 @@ impl Store {
         let reason = empty_reason
             .map(|r| json::word("empty reason", &r))
             .transpose()?;
-        self.write(move |tx| {
+        self.transact_once(move |mut tx| {
             Box::pin(async move {
                 let row: Option<RunRow> = on!(tx, |c| sqlx::query_as(sql::PUT_MANIFEST)
                     .bind(lease.run.as_str())
@@ -85,7 +82,7 @@ impl Store {
                     .execute(c)
                     .await
                     .map(drop))?;
-                insert(tx, &lease.run, artifacts).await?;
+                insert(&mut tx, &lease.run, artifacts).await?;
                 Ok(run)
             })
         })
@@ -145,7 +142,7 @@ impl Store {
 }
 
 async fn insert(
-    tx: &mut Tx,
+    tx: &mut Tx<'_>,
     run: &RunId,
     mut artifacts: impl Iterator<Item = std::io::Result<Artifact>> + Send,
 ) -> Result<()> {
@@ -163,7 +160,7 @@ async fn insert(
 }
 
 async fn insert_part(
-    tx: &mut Tx,
+    tx: &mut Tx<'_>,
     run: &RunId,
     artifacts: &[Artifact],
     ordinal: &mut i64,

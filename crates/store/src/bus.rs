@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use crate::{Result, Store, StoreError, StoredEvent, StreamId, tx::Fresh};
+use crate::{Result, Store, StoreError, StoredEvent, StreamId, live::Fresh};
 
 /// Rings that a subscriber may miss before it has to read the log.
 const RINGS: usize = 16;

@@ -6,12 +6,7 @@
 
 use threadline_contract::{AccountId, Actor, AppThreadKey, Millis};
 
-use crate::{
-    Dialect, Result, Store, StoreError, StreamId, json,
-    open::read,
-    sql,
-    tx::{Tx, on},
-};
+use crate::{Dialect, Result, Store, StoreError, StreamId, Tx, json, open::read, sql, tx::on};
 
 /// Events that one commit removes: others want to write, too.
 const EVENTS: i64 = 4096;
@@ -34,7 +29,7 @@ impl Store {
     pub async fn ask_deletion(&self, deletion: &Deletion, at: Millis) -> Result<()> {
         let deletion = deletion.clone();
         let asked_by = json::maybe_to_text("asked by", deletion.asked_by.as_ref())?;
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::ASK_DELETION)
                     .bind(deletion.account.as_str())
@@ -74,7 +69,7 @@ impl Store {
         let stream = StreamId::thread(&deletion.account, &deletion.thread);
         while self.delete_events(deletion, &stream).await? > 0 {}
         let (deletion, log) = (deletion.clone(), stream.clone());
-        self.write(move |tx| Box::pin(delete(tx, deletion, log)))
+        self.transact(move |mut tx| Box::pin(async move { delete(&mut tx, deletion, log).await }))
             .await?;
         self.bus().end(&stream);
         Ok(())
@@ -82,7 +77,7 @@ impl Store {
 
     async fn delete_events(&self, deletion: &Deletion, stream: &StreamId) -> Result<u64> {
         let (deletion, stream) = (deletion.clone(), stream.clone());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 if !tx.is_going(&deletion.account, &deletion.thread).await? {
                     return Ok(0);
@@ -99,7 +94,7 @@ impl Store {
     }
 }
 
-impl Tx {
+impl Tx<'_> {
     /// Refuses a thread that is being deleted.
     pub(crate) async fn stays(&mut self, account: &AccountId, thread: &AppThreadKey) -> Result<()> {
         match self.is_going(account, thread).await? {
@@ -118,7 +113,7 @@ impl Tx {
     }
 }
 
-async fn delete(tx: &mut Tx, deletion: Deletion, log: StreamId) -> Result<()> {
+async fn delete(tx: &mut Tx<'_>, deletion: Deletion, log: StreamId) -> Result<()> {
     if !tx.is_going(&deletion.account, &deletion.thread).await? {
         return Ok(());
     }
@@ -155,7 +150,7 @@ async fn delete(tx: &mut Tx, deletion: Deletion, log: StreamId) -> Result<()> {
         .await
         .map(drop))?;
     match tx.dialect() {
-        Dialect::Sqlite => tx.heads.remove(&log),
+        Dialect::Sqlite => tx.live().heads.remove(&log),
         Dialect::Postgres => on!(tx, |c| sqlx::query(sql::DELETE_STREAM)
             .bind(log.as_str())
             .execute(c)

@@ -1,31 +1,8 @@
+use std::sync::Arc;
+
 use pretty_assertions::assert_eq;
 
 use super::*;
-
-#[test]
-fn codes_of_both_databases_are_read() {
-    for (code, kind) in [
-        ("13", Kind::Full),
-        ("53100", Kind::Full),
-        ("8", Kind::ReadOnly),
-        ("264", Kind::ReadOnly),
-        ("1544", Kind::ReadOnly),
-        ("25006", Kind::ReadOnly),
-        ("11", Kind::Damaged),
-        ("267", Kind::Damaged),
-        ("26", Kind::Damaged),
-        ("522", Kind::Damaged),
-        ("10", Kind::Other),
-        ("14", Kind::Unreachable),
-        ("08006", Kind::Unreachable),
-        ("57P03", Kind::Unreachable),
-        ("22021", Kind::Invalid),
-        ("1", Kind::Other),
-        ("40P01", Kind::Other),
-    ] {
-        assert_eq!(kind_of(code), kind, "{code}");
-    }
-}
 
 #[test]
 fn every_failure_has_its_code_and_a_sentence_without_the_cause() {
@@ -41,32 +18,48 @@ fn every_failure_has_its_code_and_a_sentence_without_the_cause() {
             StoreError::Invalid("no end".to_owned()),
             Code::InvalidRequest,
         ),
-        (StoreError::BadUrl, Code::ConfigInvalid),
-        (StoreError::TooNew { migration: 9 }, Code::DatabaseTooNew),
-        (StoreError::Unreachable(cause()), Code::DatabaseUnreachable),
-        (StoreError::Full(cause()), Code::StorageFull),
-        (StoreError::ReadOnly(cause()), Code::StorageReadOnly),
+        (StoreError::Database(DbError::BadUrl), Code::ConfigInvalid),
+        (
+            StoreError::Database(DbError::TooNew { migration: 9 }),
+            Code::DatabaseTooNew,
+        ),
+        (
+            StoreError::Database(DbError::Unreachable(cause())),
+            Code::DatabaseUnreachable,
+        ),
+        (
+            StoreError::Database(DbError::Full(cause())),
+            Code::StorageFull,
+        ),
+        (
+            StoreError::Database(DbError::ReadOnly(cause())),
+            Code::StorageReadOnly,
+        ),
         (
             StoreError::Corrupt("secret path".to_owned()),
             Code::DatabaseDamaged,
         ),
         (
-            StoreError::Damaged {
+            StoreError::Database(DbError::Damaged {
                 file: None,
                 source: cause(),
-            },
+            }),
             Code::DatabaseDamaged,
         ),
         (
-            StoreError::Damaged {
+            StoreError::Database(DbError::Damaged {
                 file: Some("/data/threadline.db".into()),
                 source: cause(),
-            },
+            }),
             Code::DatabaseDamaged,
         ),
         (StoreError::Closed, Code::ShuttingDown),
         (
-            StoreError::Database(Arc::new(sqlx::Error::RowNotFound)),
+            StoreError::Database(DbError::Contended(None)),
+            Code::DatabaseUnreachable,
+        ),
+        (
+            StoreError::Database(DbError::Other(Arc::new(sqlx::Error::RowNotFound))),
             Code::Internal,
         ),
     ];

@@ -139,7 +139,7 @@ impl Store {
         fence: Option<&Lease>,
         events: Vec<NewEvent>,
     ) -> Result<Appended> {
-        self.write_events(stream.clone(), fence.cloned(), events)
+        self.append_events(stream.clone(), fence.cloned(), events)
             .await
     }
 

@@ -11,6 +11,12 @@ pub(crate) fn to_text<T: Serialize + ?Sized>(what: &str, value: &T) -> Result<St
         .map_err(|e| StoreError::Invalid(format!("{what} cannot be written as JSON: {e}")))
 }
 
+/// Texts as a JSON list.
+pub(crate) fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let texts: Vec<serde_json::Value> = texts.into_iter().map(Into::into).collect();
+    serde_json::Value::from(texts).to_string()
+}
+
 /// The same, for a value that may be absent.
 pub(crate) fn maybe_to_text<T: Serialize>(what: &str, value: Option<&T>) -> Result<Option<String>> {
     value.map(|v| to_text(what, v)).transpose()

@@ -55,7 +55,7 @@ impl Store {
         fresh: SigningKey,
         oldest: Millis,
     ) -> Result<Vec<SigningKey>> {
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 if tx.dialect() == Dialect::Postgres {
                     on!(tx, |c| sqlx::query(sql::LOCK_KEYS)
@@ -95,7 +95,7 @@ impl Store {
     /// Adds a signing key. `Duplicate` when its name is in use.
     pub async fn add_signing_key(&self, kid: &str, secret: &[u8], at: Millis) -> Result<()> {
         let (kid, secret) = (kid.to_owned(), secret.to_vec());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::ADD_SIGNING_KEY)
                     .bind(kid.as_str())
@@ -112,7 +112,7 @@ impl Store {
     /// Lets a key sign nothing new. Retiring it again changes nothing.
     pub async fn retire_signing_key(&self, kid: &str, at: Millis) -> Result<()> {
         let kid = kid.to_owned();
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 let retired = on!(tx, |c| sqlx::query(sql::RETIRE_SIGNING_KEY)
                     .bind(kid.as_str())

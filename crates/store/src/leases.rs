@@ -3,7 +3,7 @@
 
 use threadline_contract::{Millis, RunId};
 
-use crate::{Result, Run, Store, StoreError, json, open::read, run::RunRow, sql, tx::on};
+use crate::{Result, Run, Store, StoreError, Tx, json, open::read, run::RunRow, sql, tx::on};
 
 /// The right to drive a run, as its epoch says. Every lease has a higher epoch than the one before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +23,20 @@ pub enum Takeover {
     Always,
 }
 
+impl Tx<'_> {
+    /// Fails with `Stale` unless the lease still holds; on PostgreSQL it then holds until commit.
+    pub async fn fence(&mut self, lease: &Lease) -> Result<()> {
+        let sql = sql::FENCE.of(self.dialect());
+        let (run, epoch) = (lease.run.as_str(), lease.epoch);
+        let held: Option<i32> = on!(self, |c| sqlx::query_scalar(sql)
+            .bind(run)
+            .bind(epoch)
+            .fetch_optional(c)
+            .await)?;
+        held.map(drop).ok_or(StoreError::Stale)
+    }
+}
+
 impl Store {
     /// Takes the lease on a run. `None` when somebody holds it, or the run is closed.
     pub async fn acquire_lease(
@@ -38,7 +52,7 @@ impl Store {
             Takeover::IfExpired => now.0,
             Takeover::Always => i64::MAX,
         };
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 let epoch: Option<i64> = on!(tx, |c| sqlx::query_scalar(sql::ACQUIRE_LEASE)
                     .bind(run.as_str())
@@ -70,7 +84,7 @@ impl Store {
         ttl_ms: i64,
     ) -> Result<Option<Lease>> {
         let (run, owner) = (run.clone(), owner.to_owned());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 let epoch: Option<i64> = on!(tx, |c| sqlx::query_scalar(sql::REOPEN_FILES)
                     .bind(run.as_str())
@@ -94,7 +108,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Run>> {
         let owner = owner.to_owned();
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 let statement = sql::CLAIM_RUNS.of(tx.dialect());
                 let rows: Vec<RunRow> = on!(tx, |c| sqlx::query_as(statement)
@@ -131,7 +145,7 @@ impl Store {
             return Ok(Vec::new());
         }
         let (owner, leases) = (owner.to_owned(), leases.to_vec());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 let pairs: Vec<_> = leases.iter().map(|l| (&l.run, l.epoch)).collect();
                 let pairs = json::to_text("leases", &pairs)?;
@@ -154,7 +168,7 @@ impl Store {
     /// error.
     pub async fn release_lease(&self, lease: &Lease) -> Result<()> {
         let lease = lease.clone();
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::RELEASE_LEASE)
                     .bind(lease.run.as_str())

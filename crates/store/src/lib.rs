@@ -15,9 +15,9 @@
 //!   [`Subscription`] sees each of them once and in order.
 
 mod accounts;
+mod append;
 mod artifacts;
 mod bus;
-mod config;
 mod deletions;
 mod error;
 mod events;
@@ -26,7 +26,7 @@ mod json;
 mod keys;
 mod leases;
 mod listen;
-mod many;
+mod live;
 mod nodes;
 mod open;
 mod overview;
@@ -36,11 +36,9 @@ mod runs;
 mod sessions;
 pub mod sql;
 mod tx;
-mod writer;
 
 pub use accounts::{NewToken, TokenRecord};
 pub use bus::Subscription;
-pub use config::{Dialect, StoreConfig};
 pub use deletions::Deletion;
 pub use error::StoreError;
 pub use events::{Appended, NewEvent, StoredEvent, StreamId};
@@ -53,6 +51,8 @@ pub use questions::{Closed, QuestionEnd};
 pub use run::{ArtifactState, LaneEntry, Method, NewLease, NewRun, Phase, Run, RunChange, RunEnd};
 pub use runs::{Admitted, Cancel, Ended};
 pub use sessions::{Bound, NewSession, Session, SessionState};
+pub use threadline_db::{DbConfig as StoreConfig, DbError, Dialect};
+pub use tx::Tx;
 
 /// What every operation of the store answers.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;

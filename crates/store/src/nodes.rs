@@ -36,7 +36,7 @@ impl Store {
     /// Gives a node's name to a start of it. `false`, and nothing is changed, when another start has it that
     /// is not the one before and was there since `away_since`.
     pub async fn claim_node(&self, claim: NodeClaim) -> Result<bool> {
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::CLAIM_NODE)
                     .bind(claim.node.as_str())
@@ -64,7 +64,7 @@ impl Store {
     ) -> Result<bool> {
         let (node, incarnation) = (node.to_owned(), incarnation.to_owned());
         let url = url.map(str::to_owned);
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::NOTE_NODE)
                     .bind(node.as_str())
@@ -82,7 +82,7 @@ impl Store {
     /// A start of a node is over: whoever comes with its name next may have it at once.
     pub async fn release_node(&self, node: &str, incarnation: &str) -> Result<()> {
         let (node, incarnation) = (node.to_owned(), incarnation.to_owned());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::RELEASE_NODE)
                     .bind(node.as_str())
@@ -136,7 +136,7 @@ impl Store {
         to: &str,
     ) -> Result<bool> {
         let (session, from, to) = (session.clone(), from.map(str::to_owned), to.to_owned());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::MOVE_SESSION)
                     .bind(session.as_str())
@@ -158,7 +158,7 @@ impl Store {
         node: &str,
     ) -> Result<()> {
         let (account, thread, node) = (account.clone(), thread.clone(), node.to_owned());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 for statement in [sql::LEAVE_SESSIONS, sql::LEAVE_RUNS] {
                     on!(tx, |c| sqlx::query(statement)

@@ -7,10 +7,7 @@ use threadline_contract::{
 };
 
 use crate::{
-    Lease, NewEvent, Result, Store, StoreError, StreamId, json,
-    open::read,
-    sql,
-    tx::{Tx, on},
+    Lease, NewEvent, Result, Store, StoreError, StreamId, Tx, json, open::read, sql, tx::on,
 };
 
 /// What [`Store::close_question`] did.
@@ -33,7 +30,7 @@ struct Body {
     tool: Option<ToolKind>,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(Clone, sqlx::FromRow)]
 struct QuestionRow {
     id: String,
     account: String,
@@ -136,7 +133,7 @@ impl Store {
             return Err(StoreError::Conflict("the question belongs to another run"));
         }
         let (row, lease) = (QuestionRow::new(question, account)?, lease.clone());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 tx.fence(&lease).await?;
                 on!(tx, |c| sqlx::query(sql::ADD_QUESTION)
@@ -166,13 +163,13 @@ impl Store {
         account: &AccountId,
         id: &QuestionId,
         end: QuestionEnd,
-        events: impl FnOnce(&Question) -> Vec<NewEvent> + Send + 'static,
+        events: impl FnOnce(&Question) -> Vec<NewEvent> + Clone + Send + 'static,
     ) -> Result<Closed> {
         if end.state == QuestionState::Open {
             return Err(StoreError::Invalid("`open` is not an end".to_owned()));
         }
         let (account, id) = (account.clone(), id.clone());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 let state = json::word("state", &end.state)?;
                 let answer = json::maybe_to_text("answer", end.answer.as_ref())?;
@@ -212,13 +209,13 @@ impl Store {
         lease: &Lease,
         by: &str,
         at: Millis,
-        event: impl Fn(&Question) -> NewEvent + Send + 'static,
+        event: impl Fn(&Question) -> NewEvent + Clone + Send + 'static,
     ) -> Result<Vec<Question>> {
         let (lease, by) = (lease.clone(), json::to_text("closed by", by)?);
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 tx.fence(&lease).await?;
-                withdraw(tx, &lease.run, &by, at, event).await
+                withdraw(&mut tx, &lease.run, &by, at, event).await
             })
         })
         .await
@@ -290,7 +287,7 @@ impl Store {
 }
 
 async fn withdraw(
-    tx: &mut Tx,
+    tx: &mut Tx<'_>,
     run: &RunId,
     by: &str,
     at: Millis,

@@ -7,11 +7,11 @@ use threadline_contract::{
 
 use crate::{
     LaneEntry, Lease, NewEvent, NewRun, Result, Run, RunChange, RunEnd, Store, StoreError,
-    StreamId, json,
+    StreamId, Tx, json,
     open::read,
     run::{LaneRow, Phase, RunRow},
     sql,
-    tx::{Tx, on},
+    tx::on,
 };
 
 /// What [`Store::admit`] did.
@@ -47,7 +47,8 @@ impl Store {
     /// Takes a run in, with the first events of its own, in one transaction. The same request id
     /// with the same digest gives the run that it made; with another digest, `IdempotencyConflict`.
     pub async fn admit(&self, new: NewRun, events: Vec<NewEvent>) -> Result<Admitted> {
-        self.write(move |tx| Box::pin(admit(tx, new, events))).await
+        self.transact(move |mut tx| Box::pin(async move { admit(&mut tx, new, events).await }))
+            .await
     }
 
     /// The run that a request made before, if it came before. `IdempotencyConflict` when it came with
@@ -190,8 +191,10 @@ impl Store {
         events: Vec<NewEvent>,
     ) -> Result<Run> {
         let lease = lease.clone();
-        self.write(move |tx| Box::pin(change_run(tx, lease, change, events)))
-            .await
+        self.transact(move |mut tx| {
+            Box::pin(async move { change_run(&mut tx, lease, change, events).await })
+        })
+        .await
     }
 
     /// Ends a run under its lease, with events, in one transaction. The first end stands. A later
@@ -206,8 +209,10 @@ impl Store {
             return Err(StoreError::Invalid("`running` is not an end".to_owned()));
         }
         let lease = lease.clone();
-        self.write(move |tx| Box::pin(end_run(tx, lease, end, events)))
-            .await
+        self.transact(move |mut tx| {
+            Box::pin(async move { end_run(&mut tx, lease, end, events).await })
+        })
+        .await
     }
 
     /// Records that somebody wants a run to stop. The event is logged the first time only.
@@ -221,7 +226,7 @@ impl Store {
     ) -> Result<Cancel> {
         let by = json::to_text("asked by", by)?;
         let (account, run) = (account.clone(), run.clone());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 let asked: Option<RunRow> = on!(tx, |c| sqlx::query_as(sql::REQUEST_CANCEL)
                     .bind(account.as_str())
@@ -252,7 +257,7 @@ impl Store {
     }
 }
 
-async fn admit(tx: &mut Tx, new: NewRun, events: Vec<NewEvent>) -> Result<Admitted> {
+async fn admit(tx: &mut Tx<'_>, new: NewRun, events: Vec<NewEvent>) -> Result<Admitted> {
     if let Some((request, digest)) = &new.request {
         let first: Option<String> = on!(tx, |c| sqlx::query_scalar(sql::ADD_REQUEST)
             .bind(new.account.as_str())
@@ -313,7 +318,7 @@ async fn admit(tx: &mut Tx, new: NewRun, events: Vec<NewEvent>) -> Result<Admitt
 }
 
 async fn change_run(
-    tx: &mut Tx,
+    tx: &mut Tx<'_>,
     lease: Lease,
     change: RunChange,
     events: Vec<NewEvent>,
@@ -355,7 +360,7 @@ async fn change_run(
 }
 
 /// Logs what belongs to a change. With the change that closes the run, its part of the log ends.
-async fn log(tx: &mut Tx, mut run: Run, events: Vec<NewEvent>) -> Result<Run> {
+async fn log(tx: &mut Tx<'_>, mut run: Run, events: Vec<NewEvent>) -> Result<Run> {
     let appended = tx.append(&run.stream(), events).await?;
     if run.phase == Phase::Closed && run.log_to.is_none() {
         on!(tx, |c| sqlx::query(sql::CLOSE_LOG)
@@ -369,7 +374,12 @@ async fn log(tx: &mut Tx, mut run: Run, events: Vec<NewEvent>) -> Result<Run> {
     Ok(run)
 }
 
-async fn end_run(tx: &mut Tx, lease: Lease, end: RunEnd, events: Vec<NewEvent>) -> Result<Ended> {
+async fn end_run(
+    tx: &mut Tx<'_>,
+    lease: Lease,
+    end: RunEnd,
+    events: Vec<NewEvent>,
+) -> Result<Ended> {
     let message = json::maybe_to_text("message", end.message.as_ref())?;
     let text = json::maybe_to_text("text", end.text.as_ref())?;
     let usage = json::maybe_to_text("usage", end.usage.as_ref())?;

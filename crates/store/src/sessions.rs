@@ -136,7 +136,7 @@ impl Store {
     pub async fn bind_session(&self, new: NewSession) -> Result<Bound> {
         let dirs = json::to_text("expected directories", &new.expected_dirs)?;
         let runtime = new.runtime.to_string();
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 tx.stays(&new.account, &new.thread).await?;
                 let made: Option<SessionRow> = on!(tx, |c| sqlx::query_as(sql::BIND_SESSION)
@@ -241,7 +241,7 @@ impl Store {
         let closed_by = Some(by).filter(|_| state == SessionState::Closed);
         let closed_by = json::maybe_to_text("closed by", closed_by)?;
         let (account, thread, runtime) = (account.clone(), thread.clone(), runtime.to_string());
-        self.write(move |tx| {
+        self.transact(move |mut tx| {
             Box::pin(async move {
                 let row: SessionRow = on!(tx, |c| sqlx::query_as(sql::SET_SESSION_STATE)
                     .bind(account.as_str())

@@ -2,25 +2,11 @@
 //! of them: none may read a whole table that grows.
 //!
 //! The text is common to both databases (`$n`, `returning`, `on conflict`). Where they differ, the
-//! two forms stand side by side in a [`Both`].
+//! two forms stand side by side in a `Both`.
+
+use threadline_db::Both;
 
 use crate::Dialect;
-
-/// A statement that the two databases spell differently.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Both {
-    sqlite: &'static str,
-    postgres: &'static str,
-}
-
-impl Both {
-    pub(crate) const fn of(self, dialect: Dialect) -> &'static str {
-        match dialect {
-            Dialect::Sqlite => self.sqlite,
-            Dialect::Postgres => self.postgres,
-        }
-    }
-}
 
 macro_rules! statements {
     (

@@ -1,19 +1,17 @@
-//! Opening, refusing, closing; full and read-only disks.
+//! Opening again; damaged files and full disks.
 
-use std::{os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+use std::path::Path;
 
 use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use sqlx::Connection as _;
 use threadline_contract::{Code, Fault, Millis, RuntimeId, Scopes};
-use threadline_store::{NewSession, Store, StoreConfig, StoreError};
+use threadline_store::{DbError, NewSession, Store, StoreConfig, StoreError};
 
 use crate::world::{Place, World, account, event, on_both, run_on, stream, thread};
 
 on_both![
     a_database_is_opened_again,
-    a_newer_database_is_refused,
-    a_changed_migration_is_refused,
     rows_from_before_principals_say_that_nobody_is_known,
 ];
 
@@ -43,33 +41,6 @@ async fn migrations(world: &World, statement: &'static str) {
         }
         Place::Database(..) => run_on(&world.config.url, statement.to_owned()).await,
     }
-}
-
-async fn a_newer_database_is_refused(world: World) {
-    world.store.close().await.unwrap();
-    let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
-                 values (9001, 'from the future', true, 'x', 0)";
-    migrations(&world, newer).await;
-    let refused = Store::open(world.config.clone()).await;
-    let Err(StoreError::TooNew { migration: 9001 }) = refused else {
-        panic!("{refused:?}")
-    };
-    migrations(&world, "delete from _sqlx_migrations where version = 9001").await;
-    world.second().await.close().await.unwrap();
-}
-
-async fn a_changed_migration_is_refused(world: World) {
-    world.store.close().await.unwrap();
-    migrations(
-        &world,
-        "update _sqlx_migrations set checksum = 'x' where version = 1",
-    )
-    .await;
-    let refused = Store::open(world.config.clone()).await;
-    assert!(
-        matches!(refused, Err(StoreError::Corrupt(_))),
-        "{refused:?}"
-    );
 }
 
 /// The rows as they were before anybody noted who did what: without the columns that came with it.
@@ -128,51 +99,12 @@ fn both_folders_hold_the_same_migrations() {
     }
 }
 
-#[tokio::test]
-async fn an_address_of_no_database_is_refused() {
-    for url in ["", "mysql://x/y", "threadline.db", "postgres//x", "sqlite"] {
-        let refused = Store::open(StoreConfig::new(url)).await;
-        assert!(matches!(refused, Err(StoreError::BadUrl)), "{refused:?}");
-    }
-    let config = StoreConfig::new("postgres://user:hunter2@host/db");
-    assert!(!format!("{config:?}").contains("hunter2"));
-}
-
-#[tokio::test]
-async fn a_server_that_is_not_there_is_unreachable() {
-    let config = StoreConfig {
-        patience: Duration::from_secs(1),
-        // Port 1 of loopback: nobody listens there.
-        ..StoreConfig::new("postgres://nobody@127.0.0.1:1/none")
-    };
-    let refused = Store::open(config).await;
-    assert!(
-        matches!(refused, Err(StoreError::Unreachable(_))),
-        "{refused:?}"
-    );
-    let folder = tempfile::tempdir().unwrap();
-    let nowhere = folder.path().join("no/such/folder/x.db");
-    let refused = Store::open(StoreConfig::new(format!("sqlite:{}", nowhere.display()))).await;
-    assert!(
-        matches!(refused, Err(StoreError::Unreachable(_))),
-        "{refused:?}"
-    );
-}
-
-#[tokio::test]
-async fn a_file_that_is_no_database_is_damaged_and_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    let text = "this is a letter, not a database\n".repeat(100);
-    std::fs::write(&path, &text).unwrap();
-    let refused = Store::open(StoreConfig::new(format!("sqlite:{}", path.display()))).await;
-    told_as_damaged(refused.unwrap_err(), &path);
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-}
-
 /// The code is its own, and the sentence names the file and what to do.
 fn told_as_damaged(e: StoreError, path: &Path) {
-    assert!(matches!(e, StoreError::Damaged { .. }), "{e:?}");
+    assert!(
+        matches!(e, StoreError::Database(DbError::Damaged { .. })),
+        "{e:?}"
+    );
     let fault = Fault::from(e);
     assert_eq!(
         (fault.code, fault.message),
@@ -244,62 +176,6 @@ async fn a_file_that_was_cut_off_is_damage() {
     }
 }
 
-#[tokio::test]
-async fn a_place_that_cannot_be_written_is_read_only() {
-    // Nobody, not even root, makes files there.
-    let refused = Store::open(StoreConfig::new("sqlite:/sys/kernel/threadline.db")).await;
-    assert!(
-        matches!(refused, Err(StoreError::ReadOnly(_))),
-        "{refused:?}"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_read_only_postgres_is_read_only() {
-    let world = World::postgres().await;
-    world.store.close().await.unwrap();
-    let Place::Database(server, name) = &*world.place else {
-        panic!()
-    };
-    let alter = format!("alter database {name} set default_transaction_read_only = on");
-    run_on(server, alter).await;
-    let refused = Store::open(world.config.clone()).await;
-    assert!(
-        matches!(refused, Err(StoreError::ReadOnly(_))),
-        "{refused:?}"
-    );
-    world.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn only_the_owner_may_read_the_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    // Made by somebody careless.
-    std::fs::write(&path, "").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let store = Store::open(StoreConfig::new(format!("sqlite:{}", path.display())))
-        .await
-        .unwrap();
-    store
-        .append(&stream(), None, vec![event("x")])
-        .await
-        .unwrap();
-    let modes: Vec<_> = std::fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| {
-            let entry = entry.unwrap();
-            let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
-            (entry.file_name().into_string().unwrap(), mode)
-        })
-        .collect();
-    assert_eq!(modes.len(), 3, "{modes:?}");
-    assert!(modes.iter().all(|(_, mode)| *mode == 0o600), "{modes:?}");
-    store.close().await.unwrap();
-    // Closed in order: everything is in the one file.
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-}
-
 /// Writers that share a commit with one that does not fit fail with it, keep nothing, and succeed
 /// when they try again; numbers stay dense and followers see no more than the log has.
 #[tokio::test(flavor = "multi_thread")]
@@ -320,13 +196,16 @@ async fn a_full_disk_leaves_no_gap() {
             for n in 0..20 {
                 if w % 8 == 0 && n % 5 == 0 {
                     let refused = store.append(&stream(), None, vec![event(&large)]).await;
-                    assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
+                    assert!(
+                        matches!(refused, Err(StoreError::Database(DbError::Full(_)))),
+                        "{refused:?}"
+                    );
                 }
                 let body = format!("{w}/{n}");
                 loop {
                     match store.append(&stream(), None, vec![event(&body)]).await {
                         Ok(_) => break,
-                        Err(StoreError::Full(_)) => failed_with_others += 1,
+                        Err(StoreError::Database(DbError::Full(_))) => failed_with_others += 1,
                         Err(e) => panic!("{e:?}"),
                     }
                 }

@@ -1,21 +1,24 @@
-//! Where the database is, and how much of the machine it may use.
+//! Where the database is, what its tables are, and how much of the machine it may use.
 
 use std::time::Duration;
 
-/// How to open a [`crate::Store`].
+use sqlx::migrate::Migrator;
+
+/// How to open a [`crate::Db`].
 #[derive(Clone)]
-pub struct StoreConfig {
+pub struct DbConfig {
     /// `sqlite:<path>` or `postgres://…`.
     pub url: String,
     /// Connections for reading (SQLite) or for everything (PostgreSQL).
     pub connections: u32,
-    /// How long an operation waits for a free connection, and the first connection for its server.
+    /// How long an operation waits for a free connection or for another's lock, and the first connection for its
+    /// server.
     pub patience: Duration,
     /// The most bytes that a SQLite file may have. A write beyond it is `Full`.
     pub max_bytes: Option<u64>,
 }
 
-impl StoreConfig {
+impl DbConfig {
     /// The usual settings for an address.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -27,16 +30,25 @@ impl StoreConfig {
     }
 }
 
-impl std::fmt::Debug for StoreConfig {
+impl std::fmt::Debug for DbConfig {
     /// Without the address: it may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StoreConfig")
+        f.debug_struct("DbConfig")
             .field("dialect", &Dialect::of_url(&self.url))
             .field("connections", &self.connections)
             .field("patience", &self.patience)
             .field("max_bytes", &self.max_bytes)
             .finish_non_exhaustive()
     }
+}
+
+/// The migrations of both databases, as `sqlx::migrate!` compiles them in.
+#[derive(Clone, Copy, Debug)]
+pub struct Migrations {
+    /// For SQLite.
+    pub sqlite: &'static Migrator,
+    /// For PostgreSQL. Without them, an address of PostgreSQL is refused as a bad one.
+    pub postgres: Option<&'static Migrator>,
 }
 
 /// Which database is underneath.

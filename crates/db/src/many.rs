@@ -7,13 +7,14 @@ use std::{fmt::Write as _, sync::Arc};
 const LARGEST: usize = 8;
 
 /// The texts of one insert, for 1, 2, 4 … 256 rows.
-pub(crate) struct Many {
+#[derive(Debug)]
+pub struct Many {
     texts: Vec<Arc<str>>,
 }
 
 impl Many {
     /// `head` is the statement up to and without `values`.
-    pub(crate) fn new(head: &str, columns: usize) -> Self {
+    pub fn new(head: &str, columns: usize) -> Self {
         let text = |rows: usize| {
             let mut text = format!("{head} values ");
             for n in 1..=rows * columns {
@@ -34,7 +35,7 @@ impl Many {
     }
 
     /// Takes the next rows off `rest`, with the text that inserts just so many.
-    pub(crate) fn next<'a, T>(&self, rest: &mut &'a [T]) -> Option<(&'a [T], Arc<str>)> {
+    pub fn next<'a, T>(&self, rest: &mut &'a [T]) -> Option<(&'a [T], Arc<str>)> {
         let power = (rest.len().checked_ilog2()? as usize).min(LARGEST);
         let (rows, left) = rest.split_at(1 << power);
         *rest = left;

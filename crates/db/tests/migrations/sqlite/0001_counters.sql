@@ -1,0 +1,4 @@
+create table counters (
+    name  text    not null primary key,
+    value integer not null
+) strict;
