@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use threadline_retry::{Backoff, table};
+
 /// What an [`App`](crate::App) is opened with.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -84,10 +86,8 @@ pub struct Timings {
     pub failures: u32,
     /// How long a run that can only be polled may take, questions not counted.
     pub deadline: Duration,
-    /// The first pause after a failure; each further one doubles it.
-    pub backoff: Duration,
-    /// The longest pause.
-    pub backoff_most: Duration,
+    /// The pauses after failures.
+    pub backoff: Backoff,
     /// How many tries in a row a download may fail without getting any further.
     pub download_tries: u32,
     /// How long files that the bridge still collects are waited for.
@@ -103,8 +103,7 @@ impl Default for Timings {
             patience: Duration::from_secs(120),
             failures: 5,
             deadline: Duration::from_secs(35 * 60),
-            backoff: Duration::from_millis(250),
-            backoff_most: Duration::from_secs(5),
+            backoff: table::BRIDGE_AWAY,
             download_tries: 5,
             collect: Duration::from_secs(10 * 60),
         }

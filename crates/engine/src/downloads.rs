@@ -18,6 +18,7 @@ use threadline_contract::{Artifact, Code, Fault};
 use threadline_files::{
     Access, Durability, FileKind, Root, Staging, atomic, is_temporary, read_held_at,
 };
+use threadline_retry::{Pauses, table};
 use threadline_runtimes::{
     Body, Identity, Pending, ReadAt, Runtime,
     pieces::{self, Check, PIECE, Pieces, Source},
@@ -32,10 +33,6 @@ use tracing::{debug, warn};
 const OPENING: Duration = Duration::from_secs(8);
 /// How long, once bytes have been handed over: whoever has half a file would begin anew.
 const GOING_ON: Duration = Duration::from_secs(60);
-/// The first pause before trying again; each is twice as long as the one before.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The longest.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Bytes that tell what a file is, where its name does not.
 const HEAD: usize = 512;
 
@@ -189,14 +186,14 @@ fn name(artifact: &Identity) -> String {
 /// Tries again while a runtime cannot be reached, for so long.
 struct Again {
     until: Instant,
-    pause: Duration,
+    pauses: Pauses,
 }
 
 impl Again {
     fn within(limit: Duration) -> Self {
         Self {
             until: Instant::now() + limit,
-            pause: FIRST_PAUSE,
+            pauses: table::READ_AT_RUNTIME.pauses(),
         }
     }
 
@@ -206,12 +203,12 @@ impl Again {
             fault.code,
             Code::ProviderUnavailable | Code::RuntimeReadFailed
         );
-        if !passing || Instant::now() + self.pause >= self.until {
+        let pause = self.pauses.next_pause();
+        if !passing || Instant::now() + pause >= self.until {
             return Err(fault);
         }
         debug!(code = %fault.code, "A runtime's file is asked for again: {}", fault.message);
-        sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        sleep(pause).await;
         Ok(())
     }
 }

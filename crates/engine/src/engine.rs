@@ -10,6 +10,7 @@ use std::{
 use threadline_contract::{
     AccountId, AppThreadKey, Code, Fault, Millis, PermissionPolicy, RunId, RuntimeId,
 };
+use threadline_retry::table;
 use threadline_runtimes::{Registry, RunRef, Runtime};
 use threadline_store::{Dialect, Lease, Run, Store, Takeover};
 use tokio::sync::watch;
@@ -25,7 +26,7 @@ use crate::{
     incarnation,
     keys::Keys,
     room::Making,
-    run::{Budgets, Driver, patience::Patience, stall::Stalls, unstored_cancel::UnstoredCancels},
+    run::{Budgets, Driver, stall::Stalls, unstored_cancel::UnstoredCancels},
     silence::Silences,
 };
 
@@ -268,7 +269,7 @@ impl Engine {
     /// A driver that breaks must not take its run with it: the lease would be renewed for ever and
     /// nobody would drive.
     async fn drive_whatever_comes(&self, lease: &Lease, lost: Option<String>) {
-        let mut patience = Patience::new(1000, 30);
+        let mut pauses = table::DRIVER_BROKE.pauses();
         loop {
             let (engine, lease, lost) = (self.clone(), lease.clone(), lost.clone());
             let run = lease.run.clone();
@@ -276,7 +277,7 @@ impl Engine {
             let driver = tokio::spawn(driver.in_current_span());
             let Err(e) = driver.await else { return };
             error!(run.id = %run, error = %e, "The driver of run {run} broke and is started again");
-            if patience.wait(self).await.is_err() {
+            if self.pause(&mut pauses).await.is_err() {
                 return;
             }
         }

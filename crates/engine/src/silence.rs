@@ -8,12 +8,9 @@ use std::{
 };
 
 use threadline_contract::Millis;
+use threadline_retry::table;
 
 use crate::{Engine, Node};
-
-/// How long a server is left alone after it did not answer: twice as long each time.
-const FIRST_PAUSE: Duration = Duration::from_secs(5);
-const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// The servers that did not answer, by name and address.
 #[derive(Default)]
@@ -22,7 +19,8 @@ pub(crate) struct Silences(Mutex<HashMap<(String, Option<String>), Silence>>);
 #[derive(Clone, Copy)]
 struct Silence {
     until: Instant,
-    pause: Duration,
+    /// How often it did not answer before.
+    times: u32,
     /// How long it was waited for.
     patience: Duration,
     /// When it had last noted that it is there.
@@ -49,11 +47,11 @@ impl Engine {
     /// Notes that a server did not answer for so long.
     pub fn note_silence(&self, node: &Node, patience: Duration) {
         let mut silences = self.0.silences.lock();
-        let before = silences.get(&key(node)).map(|before| before.pause * 2);
-        let pause = before.unwrap_or(FIRST_PAUSE).min(MAX_PAUSE);
+        let before = silences.get(&key(node));
+        let times = before.map_or(0, |before| before.times.saturating_add(1));
         let silence = Silence {
-            until: Instant::now() + pause,
-            pause,
+            until: Instant::now() + table::SERVER_SILENT.at_most(times),
+            times,
             patience,
             seen_at: node.seen_at,
         };

@@ -25,14 +25,14 @@ use crate::{Bridge, gate::ANSWERED_BY};
 
 /// How long another server is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct AnswerTime {
     /// Until it said that it is there.
     hello: Duration,
     /// Until it begins its answer.
     answer: Duration,
 }
 
-impl Patience {
+impl AnswerTime {
     /// Only its answer will do. A runtime may take long to say how a run stands.
     pub(crate) const FULL: Self = Self {
         hello: Duration::from_secs(3),
@@ -125,10 +125,10 @@ impl Bridge {
         caller: &Principal,
         headers: &HeaderMap,
         body: Bytes,
-        patience: Patience,
+        time: AnswerTime,
     ) -> Result<reqwest::Response, Missed> {
         let handed = Handed::new("POST", ENTRY, &body);
-        self.send(node, caller, handed, headers, body, patience)
+        self.send(node, caller, handed, headers, body, time)
             .await
     }
 
@@ -145,8 +145,8 @@ impl Bridge {
     ) -> Result<Response, Missed> {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let handed = Handed::new(method.as_str(), path, &[]);
-        let (empty, patience) = (Bytes::new(), Patience::FULL);
-        let sent = self.send(node, caller, handed, headers, empty, patience);
+        let (empty, time) = (Bytes::new(), AnswerTime::FULL);
+        let sent = self.send(node, caller, handed, headers, empty, time);
         let answer = sent.await?;
         // A part has no digest of its own, and what has no body has none.
         let whole = answer.status() == StatusCode::OK && method == Method::GET;
@@ -166,24 +166,24 @@ impl Bridge {
         handed: Handed<'_>,
         headers: &HeaderMap,
         body: Bytes,
-        patience: Patience,
+        time: AnswerTime,
     ) -> Result<reqwest::Response, Missed> {
-        if self.engine.is_silent(node, patience.hello) {
+        if self.engine.is_silent(node, time.hello) {
             return Err(Missed::NotReached);
         }
         let (hello, no_headers) = (Handed::new("GET", HELLO_PATH, &[]), HeaderMap::new());
         let hello = self.exchange(node, None, hello, &no_headers, Bytes::new());
-        match tokio::time::timeout(patience.hello, hello).await {
+        match tokio::time::timeout(time.hello, hello).await {
             Ok(Ok(_)) => self.engine.note_answer(node),
             Ok(Err(_)) => return Err(Missed::NotReached),
             Err(_) => {
                 warn!("The server {} does not answer", node.name);
-                self.engine.note_silence(node, patience.hello);
+                self.engine.note_silence(node, time.hello);
                 return Err(Missed::NotReached);
             }
         }
         let sent = self.exchange(node, Some(caller), handed, headers, body);
-        let answer = tokio::time::timeout(patience.answer, sent).await;
+        let answer = tokio::time::timeout(time.answer, sent).await;
         answer.unwrap_or(Err(Missed::NoAnswer))
     }
 
@@ -286,7 +286,7 @@ impl Bridge {
             let (bridge, caller, body) = (self.clone(), caller.clone(), body.clone());
             tokio::spawn(async move {
                 let headers = HeaderMap::new();
-                let told = bridge.post_to(&node, &caller, &headers, body, Patience::FULL);
+                let told = bridge.post_to(&node, &caller, &headers, body, AnswerTime::FULL);
                 if told.await.is_err() {
                     debug!("The server {} was not told and does it later", node.name);
                 }

@@ -22,7 +22,7 @@ use crate::{
     Bridge, Gate, access,
     answer::success_text,
     dispatch::dispatch,
-    forward::{self, Missed, Patience},
+    forward::{self, Missed, AnswerTime},
     gate::{TokenHash, too_often},
     notice,
     sse::LOOK_AT_PROGRESS,
@@ -159,9 +159,9 @@ impl Peer {
         if bridge.engine.shares_database() {
             match bridge.engine.elsewhere(caller, &request).await? {
                 Some(elsewhere) => {
-                    let patience = Patience::for_answer(&elsewhere);
+                    let time = AnswerTime::for_answer(&elsewhere);
                     let node = &elsewhere.node;
-                    let relayed = self.relay(node, caller, &request, message.clone(), patience);
+                    let relayed = self.relay(node, caller, &request, message.clone(), time);
                     match relayed.await {
                         Ok(answer) => return answer,
                         Err(why) => missed = Some(why),
@@ -208,7 +208,7 @@ impl Peer {
                 let missed = match missed {
                     Some(missed) => missed,
                     None => {
-                        let relayed = self.relay(&node, caller, &asked, message, Patience::FULL);
+                        let relayed = self.relay(&node, caller, &asked, message, AnswerTime::FULL);
                         match relayed.await {
                             Ok(answer) => return answer,
                             Err(missed) => missed,
@@ -259,7 +259,7 @@ impl Peer {
         caller: &Principal,
         request: &Request,
         message: Bytes,
-        patience: Patience,
+        time: AnswerTime,
     ) -> Result<Result<Option<String>, Fault>, Missed> {
         let Inner {
             bridge,
@@ -268,7 +268,7 @@ impl Peer {
             ..
         } = &*self.0;
         let headers = forward::as_stream();
-        let sent = bridge.post_to(node, caller, &headers, message, patience);
+        let sent = bridge.post_to(node, caller, &headers, message, time);
         let answer = sent.await?;
         if !forward::is_stream(&answer) {
             // It was refused before any method was reached.

@@ -22,7 +22,7 @@ use crate::{
     body,
     dispatch::{dispatch, value},
     events::last_event_id,
-    forward::{self, Missed, Patience},
+    forward::{self, Missed, AnswerTime},
     gate::Way,
     sse,
     turn::{self, Begun},
@@ -111,11 +111,11 @@ impl Asked<'_> {
         let Some(elsewhere) = self.bridge.engine.elsewhere(self.caller, request).await? else {
             return Ok(None);
         };
-        let (node, patience) = (&elsewhere.node, Patience::for_answer(&elsewhere));
+        let (node, time) = (&elsewhere.node, AnswerTime::for_answer(&elsewhere));
         let body = self.body.clone();
         let sent = self
             .bridge
-            .post_to(node, self.caller, self.headers, body, patience);
+            .post_to(node, self.caller, self.headers, body, time);
         let answer = sent.await.map(|answer| self.bridge.passed_back(answer));
         Ok(Some(answer))
     }
@@ -132,7 +132,7 @@ impl Asked<'_> {
                     None if self.way != Way::Direct => Missed::NotReached,
                     None => {
                         let (headers, body) = (self.headers, self.body);
-                        let sent = bridge.post_to(&node, caller, headers, body, Patience::FULL);
+                        let sent = bridge.post_to(&node, caller, headers, body, AnswerTime::FULL);
                         match sent.await {
                             Ok(answer) => return Ok(Answer::Whole(bridge.passed_back(answer))),
                             Err(missed) => missed,

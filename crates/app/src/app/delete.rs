@@ -8,6 +8,7 @@ use threadline_contract::{
     method::{self, SessionParams},
     thread::{Lifecycle, TaskThread},
 };
+use threadline_retry::{Backoff, table};
 
 use super::{App, Core};
 use crate::{
@@ -19,9 +20,6 @@ use crate::{
     sync::own_files::{self, OwnFiles},
     workspace,
 };
-
-/// The longest pause between two tries to reach a bridge.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// How long a deletion waits for a sync to end.
 const SYNC_ENDS_WITHIN: Duration = Duration::from_secs(1);
@@ -223,7 +221,11 @@ impl Core {
         let core = self.clone();
         self.spawn(async move {
             let key = &deletion.thread_id;
-            let mut pause = core.config.timings.backoff;
+            let backoff = Backoff {
+                first: core.config.timings.backoff.first,
+                ..table::DELETION_AT_BRIDGE
+            };
+            let mut pauses = backoff.pauses();
             loop {
                 match core.delete_at_bridge(&deletion).await {
                     Ok(_) if !core.is_noted(&deletion).await => return,
@@ -232,8 +234,7 @@ impl Core {
                     }
                     Err(fault) => tracing::warn!(thread = %key, "The deletion of {key} was not noted: {fault}"),
                 }
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                tokio::time::sleep(pauses.next_pause()).await;
             }
         });
     }

@@ -175,7 +175,7 @@ impl Core {
                     }
                 }
                 let pause = patience.failed(Instant::now());
-                tokio::time::sleep(pause.unwrap_or(timings.backoff_most)).await;
+                tokio::time::sleep(pause.unwrap_or(timings.backoff.longest)).await;
             },
         };
         loop {
@@ -207,7 +207,7 @@ impl Core {
             }
             let pause = patience
                 .failed(Instant::now())
-                .unwrap_or(timings.backoff_most);
+                .unwrap_or(timings.backoff.longest);
             tokio::time::sleep(pause).await;
         }
     }

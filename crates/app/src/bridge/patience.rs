@@ -2,31 +2,27 @@
 
 use std::time::{Duration, Instant};
 
-use rand::RngExt as _;
+use threadline_retry::Pauses;
 
 use crate::config::Timings;
 
 /// Counts failures in a row. Any sign of life starts it over.
 #[derive(Debug)]
 pub(crate) struct Patience {
-    failures: u32,
     since: Option<Instant>,
     allowed: u32,
     window: Duration,
-    first: Duration,
-    most: Duration,
+    pauses: Pauses,
 }
 
 impl Patience {
     /// For a bridge that may be restarting: gives up when both the count and the time are used up.
     pub(crate) fn new(timings: &Timings) -> Self {
         Self {
-            failures: 0,
             since: None,
             allowed: timings.failures,
             window: timings.patience,
-            first: timings.backoff,
-            most: timings.backoff_most,
+            pauses: timings.backoff.pauses(),
         }
     }
 
@@ -39,36 +35,33 @@ impl Patience {
         }
     }
 
-    /// Life.
+    /// A sign of life.
     pub(crate) fn reset(&mut self) {
-        self.failures = 0;
+        self.pauses.reset();
         self.since = None;
     }
 
     /// A failure: how long to pause before the next try, or `None` to give up.
     pub(crate) fn failed(&mut self, now: Instant) -> Option<Duration> {
         let since = *self.since.get_or_insert(now);
-        self.failures += 1;
-        if self.failures > self.allowed && now.duration_since(since) >= self.window {
-            return None;
-        }
-        let doubled = self.first.saturating_mul(1 << (self.failures - 1).min(16));
-        let pause = doubled.min(self.most);
-        // Half of it is chance, so that many clients do not come back at the same moment.
-        Some(pause.mul_f64(rand::rng().random_range(0.5..=1.0)))
+        let pause = self.pauses.next_pause();
+        let is_over = self.pauses.count() > self.allowed
+            && now.duration_since(since) >= self.window;
+        (!is_over).then_some(pause)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use threadline_retry::Backoff;
+
     use super::*;
 
     fn timings(patience: u64) -> Timings {
         Timings {
             failures: 5,
             patience: Duration::from_secs(patience),
-            backoff: Duration::from_millis(100),
-            backoff_most: Duration::from_secs(1),
+            backoff: Backoff::from_millis(100, 1_000).with_chance(50),
             ..Timings::default()
         }
     }

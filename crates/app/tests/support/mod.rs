@@ -22,6 +22,7 @@ use threadline_contract::{
     ResultCode, RunId,
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
+use threadline_retry::Backoff;
 
 /// A bridge, a home and an app on both.
 pub(crate) struct World {
@@ -41,8 +42,7 @@ pub(crate) fn timings() -> Timings {
         patience: Duration::from_secs(20),
         failures: 5,
         deadline: Duration::from_secs(60),
-        backoff: Duration::from_millis(10),
-        backoff_most: Duration::from_millis(50),
+        backoff: Backoff::from_millis(10, 50).with_chance(50),
         download_tries: 5,
         collect: Duration::from_secs(10),
     }

@@ -2,6 +2,7 @@
 
 use threadline_artifacts::deliverables;
 use threadline_contract::{Code, Fault, Millis, Missing, RunStatus, UpdateKind};
+use threadline_retry::table;
 use threadline_runtimes::{End, EndStatus, Manifest, Registry};
 use threadline_store::{ArtifactState, RunChange};
 use tokio::time::Instant;
@@ -10,7 +11,6 @@ use tracing::{error, warn};
 use super::{
     drive::{Driver, Halt},
     kept::Kept,
-    patience::Patience,
     phase::{Event, Verdict, verdict},
     update,
 };
@@ -126,7 +126,7 @@ impl Driver<'_> {
 
     /// Collects, trying again when the disk or the runtime fails. The inner error is final.
     async fn gather(&self, end: &End) -> Result<Result<Manifest, String>, Halt> {
-        let mut patience = Patience::new(250, 15);
+        let mut pauses = table::COLLECT_FILES.pauses();
         let begun = Instant::now();
         // Somebody asked for them, and waits.
         let again = Kept::read(self.engine.store(), self.id()).await?;
@@ -151,7 +151,7 @@ impl Driver<'_> {
             if attempt == TOLD && away {
                 self.tell_that_files_wait(&fault).await?;
             }
-            patience.wait(self.engine).await?;
+            self.engine.pause(&mut pauses).await?;
         }
     }
 

@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use threadline_contract::{
     Code, Fault, Millis, PermissionPolicy, RunId, RunStatus, SessionUpdate, UpdateKind,
 };
+use threadline_retry::table;
 use threadline_runtimes::{End, Places, Runtime, TurnPlan};
 use threadline_store::{
     Lease, NewEvent, Phase, Run, RunChange, SessionState, StoreError, StreamId, Subscription,
@@ -17,7 +18,6 @@ use tracing::{error, info, warn};
 
 use super::{
     kept::Kept,
-    patience::Patience,
     phase::{self, Event},
     update,
 };
@@ -75,8 +75,7 @@ impl<'a> Driver<'a> {
     /// With a reason why the run is lost, it only ends it.
     pub(crate) async fn drive(engine: &'a Engine, lease: Lease, lost: Option<String>) {
         let run = lease.run.clone();
-        // Trying costs little, and whoever made room on the disk looks at once whether it helped.
-        let mut patience = Patience::new(200, 5);
+        let mut pauses = table::RUN_STEP.pauses();
         loop {
             let outcome = match Self::open(engine, lease.clone()).await {
                 Ok(mut driver) => match &lost {
@@ -93,7 +92,7 @@ impl<'a> Driver<'a> {
                 Err(Halt::Broken(fault)) => {
                     engine.0.stalls.failed(&run, &fault);
                     error!(run.id = %run, code = %fault.code, "Run {run} could not go on and is tried again: {}", fault.message);
-                    patience.wait(engine).await.err()
+                    engine.pause(&mut pauses).await.err()
                 }
                 Err(halt) => Some(halt),
             };

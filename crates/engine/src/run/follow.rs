@@ -1,6 +1,7 @@
 //! The phase in which the runtime works: its frames become the log, its end becomes the record.
 
 use threadline_contract::{Code, Fault, QuestionState, RuntimeId, Usage};
+use threadline_retry::{Pauses, table};
 use threadline_runtimes::{End, Follow, Frame, Logged, Registry, Signal, Update};
 use threadline_store::{NewEvent, RunChange};
 use tokio::time::{Instant, sleep_until};
@@ -8,7 +9,6 @@ use tracing::warn;
 
 use super::{
     drive::{Driver, Halt},
-    patience::Patience,
     policy, update,
 };
 
@@ -20,7 +20,7 @@ impl Driver<'_> {
     /// asked for again, so each is in the log exactly once.
     pub(super) async fn follow(&mut self) -> Result<(), Halt> {
         let run = self.plan.run_ref();
-        let mut patience = Patience::new(200, 10);
+        let mut pauses = table::FOLLOW_RUN.pauses();
         loop {
             let logged = self.logged().await?;
             match self.runtime.follow(&run, logged).await {
@@ -44,7 +44,7 @@ impl Driver<'_> {
                 }
             }
             self.attend().await?;
-            self.pause(&mut patience).await?;
+            self.wait_for_runtime(&mut pauses).await?;
         }
     }
 
@@ -63,10 +63,10 @@ impl Driver<'_> {
 
     /// Waits before the runtime is tried again. What is decided meanwhile is looked at now rather
     /// than then.
-    async fn pause(&mut self, patience: &mut Patience) -> Result<(), Halt> {
+    async fn wait_for_runtime(&mut self, pauses: &mut Pauses) -> Result<(), Halt> {
         let engine = self.engine;
         tokio::select! {
-            waited = patience.wait(engine) => waited,
+            waited = engine.pause(pauses) => waited,
             () = self.next_control() => self.reload().await,
         }
     }

@@ -10,7 +10,7 @@ pub(crate) mod kept;
 pub(crate) mod lane;
 mod lane_clock;
 mod neighbour;
-pub(crate) mod patience;
+mod pause;
 pub(crate) mod phase;
 mod policy;
 pub(crate) mod stall;

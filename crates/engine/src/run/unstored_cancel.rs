@@ -7,11 +7,11 @@ use std::{
 };
 
 use threadline_contract::{Actor, Fault, Millis, RunId};
+use threadline_retry::table;
 use threadline_runtimes::RunRef;
 use threadline_store::{NewEvent, Phase, Run};
 use tracing::{debug, warn};
 
-use super::patience::Patience;
 use crate::Engine;
 
 /// The runs that were asked to stop.
@@ -61,8 +61,8 @@ impl Engine {
     }
 
     async fn store_cancel(&self, run: &Run, by: &Actor, event: NewEvent) {
-        let mut patience = Patience::new(200, 5);
-        while patience.wait(self).await.is_ok() {
+        let mut pauses = table::STORE_CANCEL.pauses();
+        while self.pause(&mut pauses).await.is_ok() {
             let stored = self.0.store.request_cancel(
                 &run.account,
                 &run.id,

@@ -14,10 +14,11 @@ use std::{
 use threadline_contract::{
     AccountId, AppThreadKey, Code, Fault, Millis, Principal, RunId, method::SessionDeleted,
 };
+use threadline_retry::table;
 use threadline_store::{Deletion, Phase, Run, Session};
 use tracing::{info, warn};
 
-use crate::{Engine, attachments, run::patience::Patience};
+use crate::{Engine, attachments};
 
 /// Runs that are looked at together.
 const PAGE: u32 = 200;
@@ -102,10 +103,10 @@ impl Engine {
 
     /// Waits until nothing is left of a thread. `false`: the server stops first.
     async fn removed(&self, deletion: &Deletion) -> Result<bool, Fault> {
-        let mut patience = Patience::new(10, 1);
+        let mut pauses = table::AWAIT_REMOVAL.pauses();
         let name = (deletion.account.clone(), deletion.thread.clone());
         while self.is_wished(deletion).await? || self.removing().contains(&name) {
-            if patience.wait(self).await.is_err() {
+            if self.pause(&mut pauses).await.is_err() {
                 return Ok(false);
             }
         }
@@ -141,7 +142,7 @@ impl Engine {
     /// Removes what this server has of a thread as soon as its runs here have stopped. `false`: the
     /// server stops first.
     async fn remove(&self, deletion: &Deletion, mut wish: Wish) -> bool {
-        let mut patience = Patience::new(20, 1);
+        let mut pauses = table::REMOVE_THREAD.pauses();
         loop {
             if wish == Wish::Unstored {
                 let asked = self.0.store.ask_deletion(deletion, Millis::now());
@@ -156,7 +157,7 @@ impl Engine {
                     warn!(thread = %deletion.thread, code = %fault.code, "Thread {} cannot be deleted yet: {}", deletion.thread, fault.message);
                 }
             }
-            if patience.wait(self).await.is_err() {
+            if self.pause(&mut pauses).await.is_err() {
                 return false;
             }
         }

@@ -6,6 +6,7 @@ use futures_util::FutureExt as _;
 use threadline_contract::{Code, Fault, Millis};
 use threadline_files::Durability;
 use threadline_host::{Control, Entry, HostError, RefusalCode, Standing};
+use threadline_retry::table;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -28,8 +29,6 @@ const SILENCE: Duration = Duration::from_secs(120);
 const LOOK_AT_HOST: Duration = Duration::from_secs(3);
 /// Entries that are taken in with one write at most.
 const BATCH: usize = 64;
-/// The pauses after which a host that cannot be reached is tried again.
-const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
 
 type Record = journaled::Record<Past>;
 
@@ -93,7 +92,7 @@ impl Shared {
     /// Follows a run to its end, whatever becomes of the way to its host. Tells whether the agent is of
     /// use to the next turn.
     async fn work(&self, record: &Arc<Record>) -> bool {
-        let [mut pause, longest] = AGAIN;
+        let mut pauses = table::AGENT_HOST_AWAY.pauses();
         loop {
             match self.turn(record).await {
                 Ok(()) => {
@@ -134,8 +133,7 @@ impl Shared {
                 }
                 Err(Trouble::NotWritten(fault)) => self.not_written(record, &fault),
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(longest);
+            sleep(pauses.next_pause()).await;
         }
     }
 

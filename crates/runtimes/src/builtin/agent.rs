@@ -151,7 +151,7 @@ impl Agent<'_> {
             if !trouble.may_pass() || tries == self.limits.retries {
                 return Err(trouble.fault(self.model).into());
             }
-            let pause = self.limits.backoff.saturating_mul(1 << tries.min(5));
+            let pause = self.limits.backoff.at_most(tries);
             let pause = trouble.pause().unwrap_or(pause);
             tries += 1;
             let note = format!(

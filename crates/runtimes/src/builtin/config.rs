@@ -2,6 +2,8 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
+use threadline_retry::{Backoff, table};
+
 use super::look::Looking;
 use crate::{LaneSize, LocalWorkspace};
 
@@ -81,8 +83,8 @@ pub struct Limits {
     pub silence: Duration,
     /// How often a model call is tried again after a failure that may pass.
     pub retries: u32,
-    /// The pause before the first retry; it doubles with each.
-    pub backoff: Duration,
+    /// The pauses before that.
+    pub backoff: Backoff,
 }
 
 impl Default for Limits {
@@ -93,7 +95,7 @@ impl Default for Limits {
             connect: Duration::from_secs(10),
             silence: Duration::from_secs(120),
             retries: 4,
-            backoff: Duration::from_secs(1),
+            backoff: table::MODEL,
         }
     }
 }

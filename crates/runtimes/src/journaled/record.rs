@@ -10,6 +10,7 @@ use threadline_contract::{Code, Fault, Millis};
 use threadline_files::{
     Access, Durability, Journal, JournalError, JournalReader, Reason, Root, atomic,
 };
+use threadline_retry::table;
 use tokio::{sync::watch, task::spawn_blocking};
 
 use super::Past;
@@ -17,9 +18,6 @@ use crate::local::storage_fault;
 
 /// How long a journal that another writer is about to let go of is waited for.
 const HANDOVER: Duration = Duration::from_secs(3);
-/// Pauses between two tries to write on a full disk.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A run's journal, open for writing.
 pub(crate) struct Record<P> {
@@ -124,7 +122,7 @@ impl<P: Past> Record<P> {
         decide: impl FnMut(&P, T) -> Result<Option<P::Line>, Fault> + Send + 'static,
     ) -> Result<(), Fault> {
         let mut lines = Lines::new(things, decide);
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = table::JOURNAL_FULL.pauses();
         loop {
             let (left, tried) = self.try_to_write(durability, lines).await?;
             let waits = P::WAITS_FOR_ROOM && left.pending.is_some();
@@ -138,8 +136,7 @@ impl<P: Past> Record<P> {
                 }
             }
             lines = left;
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            tokio::time::sleep(pauses.next_pause()).await;
         }
     }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pretty_assertions::assert_eq;
+use threadline_retry::Backoff;
 use threadline_runtimes::{End, EndStatus, Logged, Registry, Runtime as _, Update};
 
 use crate::world::{World, begin, completed, files, finish, plan, rest, until};
@@ -56,7 +57,7 @@ async fn a_silent_model_and_a_waiting_question_can_be_left() {
         "[[fail 503]] [[say x]]",
     ] {
         let mut world = World::with_model("no-usage").await;
-        world.config.limits.backoff = Duration::from_secs(20);
+        world.config.limits.backoff = Backoff::from_millis(20_000, 20_000);
         let builtin = world.builtin();
         let plan = plan("run-1", prompt);
         let follow = begin(&builtin, &plan).await;

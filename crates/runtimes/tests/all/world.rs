@@ -9,6 +9,7 @@ use std::{
 use tempfile::TempDir;
 use threadline_contract::{AppThreadKey, RunId, SessionKey, Step};
 use threadline_e2e::scripted_model::{Seen, serve_seen};
+use threadline_retry::Backoff;
 use threadline_runtimes::{
     End, EndStatus, Follow, Frame, LocalWorkspace, Logged, Runtime as _, Signal, TurnPlan, Update,
     builtin::{Builtin, BuiltinConfig, Found, Limits, Looking, ModelConfig},
@@ -35,7 +36,7 @@ impl World {
         config.looking = Looking::Told(Found::default());
         config.pause = Duration::ZERO;
         config.limits = Limits {
-            backoff: Duration::from_millis(1),
+            backoff: Backoff::from_millis(1, 32),
             silence: Duration::from_secs(5),
             ..Limits::default()
         };

@@ -2,30 +2,23 @@
 
 use std::time::Duration;
 
-/// For so long after a gateway that worked went away it is looked for closely: it is restarting.
+use threadline_retry::{
+    Backoff,
+    table::{GATEWAY_AWAY, GATEWAY_NEAR, GATEWAY_REFUSES},
+};
+
+/// For so long after a gateway that worked went away it is looked for closely: it is restarting. One that is
+/// ready may turn the first try away, and is to be found within a second and a half.
 const CLOSE: Duration = Duration::from_secs(120);
-/// The pause between two tries in that time, at most. A gateway that is ready may turn the first one away,
-/// and is to be found within a second and a half.
-const NEAR: Duration = Duration::from_millis(600);
-/// The longest pause at all.
-const FAR: Duration = Duration::from_secs(30);
-/// The first pause when no gateway was there yet.
-const FIRST: Duration = Duration::from_millis(500);
 
-/// The first pause after a refusal, at most: gateways shut out who shows a wrong token ten times a minute,
-/// and one try may show two.
-const REFUSED: Duration = Duration::from_secs(5);
-/// The longest pause after refusals.
-const REFUSED_FAR: Duration = Duration::from_secs(60);
-
-/// The pause before a gateway that refused us is tried again: somebody may do what it asks for at any
-/// time. `tries`: how often it refused us in a row before; `soon`: how soon it may be tried at all.
+/// The pause before a gateway that refused us is tried again. `tries`: how often it refused us in a row
+/// before; `soon`: how soon it may be tried at all.
 pub(super) fn after_refusal(tries: u32, soon: Duration, dice: f64) -> Duration {
-    let first = soon.min(REFUSED);
-    let grown = first.saturating_mul(2_u32.saturating_pow(tries.min(16)));
-    grown
-        .min(REFUSED_FAR)
-        .mul_f64(0.8 + 0.2 * dice.clamp(0.0, 1.0))
+    let refuses = Backoff {
+        first: soon.min(GATEWAY_REFUSES.first),
+        ..GATEWAY_REFUSES
+    };
+    refuses.thrown(refuses.at_most(tries), dice)
 }
 
 /// Whether the gateway is looked for closely.
@@ -35,16 +28,18 @@ pub(super) fn is_close(gone: Option<Duration>) -> bool {
 
 /// The pause before the next try. `close`: it is looked for closely, because it worked lately or a turn
 /// waits for it. `tries`: how many failed since it was last looked for closely. `asked`: what the gateway itself
-/// asked for. `dice`: 0 to 1, so that many clients do not come back at once.
+/// asked for.
 pub(super) fn pause(close: bool, tries: u32, asked: Option<Duration>, dice: f64) -> Duration {
-    let dice = dice.clamp(0.0, 1.0);
-    if close {
-        let most = asked.unwrap_or(NEAR).min(NEAR);
-        return most.mul_f64(0.4 + 0.6 * dice);
+    match close {
+        true => {
+            let most = GATEWAY_NEAR.longest;
+            GATEWAY_NEAR.thrown(asked.unwrap_or(most).min(most), dice)
+        }
+        false => {
+            let grown = GATEWAY_AWAY.at_most(tries).max(asked.unwrap_or_default());
+            GATEWAY_AWAY.thrown(grown.min(GATEWAY_AWAY.longest), dice)
+        }
     }
-    let grown = FIRST.saturating_mul(2_u32.saturating_pow(tries.min(16)));
-    let most = grown.max(asked.unwrap_or_default()).min(FAR);
-    most.mul_f64(0.5 + 0.5 * dice)
 }
 
 #[cfg(test)]

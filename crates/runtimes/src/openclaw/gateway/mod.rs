@@ -21,7 +21,6 @@ use std::{
     time::Duration,
 };
 
-use rand::RngExt as _;
 use serde_json::value::RawValue;
 use threadline_contract::{Fault, Millis, gateway_agent};
 use tokio::{
@@ -484,7 +483,7 @@ async fn keep(inner: Arc<Inner>) {
                     }
                 };
                 refused = Some((instruction.clone(), times));
-                let dice = rand::rng().random_range(0.0..=1.0);
+                let dice = threadline_retry::dice();
                 let pause = backoff::after_refusal(times, again, dice);
                 let again = Instant::now() + again;
                 inner.set(Link::Refused { instruction, again });
@@ -499,7 +498,7 @@ async fn keep(inner: Arc<Inner>) {
                 (why, asked)
             }
         };
-        let dice = rand::rng().random_range(0.0..=1.0);
+        let dice = threadline_retry::dice();
         let away = gone.map(|gone| gone.elapsed());
         let close = backoff::is_close(away) || inner.wanted.load(Ordering::Relaxed) > 0;
         let pause = backoff::pause(close, tries, asked, dice);
