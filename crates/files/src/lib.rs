@@ -10,6 +10,7 @@
 //! - [`hash`] gives size, digest and stamp of the same bytes, or says that they changed.
 //! - [`atomic`] reads and writes our own files, whose paths nobody else chooses.
 //! - [`Journal`] is an append-only record that survives a kill at any instruction.
+//! - [`lines`] cuts what others send into lines of a limited length.
 //! - [`Lock`] gives a folder one owner.
 //! - [`complain!`] writes a line to standard error, and lets go of it on a full disk.
 //!
@@ -20,6 +21,7 @@ mod error;
 pub mod hash;
 mod held;
 pub mod journal;
+pub mod lines;
 mod links;
 mod lock;
 mod protected;

@@ -34,7 +34,6 @@ mod frame;
 mod host;
 mod ledger;
 mod leftovers;
-mod lines;
 mod mend;
 mod place;
 mod procs;

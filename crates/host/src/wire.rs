@@ -22,6 +22,8 @@ pub const VERSION: u32 = 1;
 
 /// The longest line: a frame and what stands around it.
 pub(crate) const LONGEST_LINE: usize = crate::LONGEST_FRAME + 64 * 1024;
+/// How much of a line that is not kept is shown.
+pub(crate) const STRAY_HEAD: usize = 4 * 1024;
 
 /// What a bridge says.
 #[derive(Debug, Serialize, Deserialize)]

@@ -4,11 +4,12 @@
 //! and must not keep the process from ending.
 
 use std::{
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{self, Read, Write},
     time::Duration,
 };
 
 use threadline_contract::{Code, Fault};
+use threadline_files::lines::{Line, LineReader};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, warn};
 
@@ -22,9 +23,6 @@ use crate::{
 const PATH: &str = "stdio";
 /// How long the last answers may take to be written.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
-
-/// One line, or what is wrong with it.
-type Line = Result<Vec<u8>, Fault>;
 
 /// Answers requests until the input ends, nobody reads the output any more, or the server stops. The
 /// caller is whoever the token belongs to. What was asked before is still answered; turns go on
@@ -58,8 +56,10 @@ pub async fn stdio(
     let hearing = async {
         while let Some(line) = lines.recv().await {
             match line {
-                Ok(line) => peer.hear(line.into()).await,
-                Err(fault) => peer.refuse(None, &fault).await,
+                Line::Whole(line) => peer.hear(line.into()).await,
+                Line::TooLong { .. } | Line::CutOff { .. } => {
+                    peer.refuse(None, &body::too_large()).await;
+                }
             }
         }
     };
@@ -99,52 +99,18 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Fault>
 }
 
 fn read(input: impl Read, lines: &mpsc::Sender<Line>) {
-    let mut input = BufReader::new(input);
+    let mut input = LineReader::new(input, BODY_BYTES, 0);
     loop {
-        let line = match next_line(&mut input) {
-            Ok(Some(line)) => line,
-            Ok(None) => return,
-            Err(e) => {
-                warn!(error = %e, "The input cannot be read");
-                return;
+        match input.next_line() {
+            Ok(Some(line)) => {
+                if lines.blocking_send(line).is_err() {
+                    return;
+                }
             }
-        };
-        if line
-            .as_ref()
-            .is_ok_and(|l| l.iter().all(u8::is_ascii_whitespace))
-        {
-            continue;
-        }
-        if lines.blocking_send(line).is_err() {
-            return;
+            Ok(None) => return,
+            Err(e) => return warn!(error = %e, "The input cannot be read"),
         }
     }
-}
-
-/// The next line. One that is too long is read to its end and not kept.
-fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
-    let mut line = vec![];
-    let limit = BODY_BYTES as u64 + 1;
-    if input.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
-        return Ok(None);
-    }
-    if line.last() == Some(&b'\n') || line.len() <= BODY_BYTES {
-        return Ok(Some(Ok(line)));
-    }
-    drop(line);
-    loop {
-        let buffer = input.fill_buf()?;
-        if buffer.is_empty() {
-            break;
-        }
-        let end = buffer.iter().position(|b| *b == b'\n');
-        let used = end.map_or(buffer.len(), |at| at + 1);
-        input.consume(used);
-        if end.is_some() {
-            break;
-        }
-    }
-    Ok(Some(Err(body::too_large())))
 }
 
 fn write(mut output: impl Write, mut messages: mpsc::Receiver<String>) -> io::Result<()> {

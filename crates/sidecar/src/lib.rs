@@ -12,7 +12,6 @@
 //! service.
 
 mod cut;
-mod lines;
 mod methods;
 mod open;
 mod output;

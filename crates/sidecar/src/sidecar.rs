@@ -12,10 +12,10 @@ use threadline_contract::{
     Code, Fault,
     rpc::{Id, Request},
 };
+use threadline_files::lines::{Line, LineReader};
 
 use crate::{
     Limits, cut,
-    lines::{Line, Lines},
     methods::{self, CANCEL, INITIALIZE, SHUTDOWN},
     output::Output,
     queue::{Pushed, Queue, Task},
@@ -127,17 +127,19 @@ impl Shared {
 
     /// Reads to the end.
     fn read(self: Arc<Self>, input: impl Read) {
-        let mut lines = Lines::new(input, self.limits.line_bytes);
+        // As much of a long line is kept as of any other: its id may stand late.
+        let longest = self.limits.line_bytes;
+        let mut lines = LineReader::new(input, longest, longest);
         let heard = loop {
-            let line = lines.next();
+            let line = lines.next_line();
             if self.queue.is_stopped() {
                 break Heard::End;
             }
             self.queue.reader_works(true);
             let ended = match line {
                 Ok(Some(Line::Whole(line))) => self.take(&line).err().map(Heard::Shutdown),
-                Ok(Some(Line::TooLong(beginning))) => {
-                    self.refuse(cut::id_of(&beginning), &self.too_long());
+                Ok(Some(Line::TooLong { head, .. } | Line::CutOff { head, .. })) => {
+                    self.refuse(cut::id_of(&head), &self.too_long());
                     None
                 }
                 Ok(None) => Some(Heard::End),
@@ -154,9 +156,6 @@ impl Shared {
 
     /// Takes a line. `Err`, with the id to answer under, when it asks for the end.
     fn take(self: &Arc<Self>, line: &[u8]) -> Result<(), Option<Id>> {
-        if line.trim_ascii().is_empty() {
-            return Ok(());
-        }
         let request = match Request::parse(line) {
             Ok(request) => request,
             Err(malformed) => {

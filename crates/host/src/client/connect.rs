@@ -2,6 +2,7 @@
 
 use std::{os::unix::net::UnixStream as Blocking, time::Duration};
 
+use threadline_files::lines::{Line, Lines};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,
@@ -10,9 +11,8 @@ use tokio::{
 
 use crate::{
     Hello, HostError, RefusalCode, VERSION,
-    lines::{Line, Lines},
     place::Place,
-    wire::{FromHost, LONGEST_LINE, ToHost, line},
+    wire::{FromHost, LONGEST_LINE, STRAY_HEAD, ToHost, line},
 };
 
 /// How long a host may take to answer. It waits for nobody but its disk.
@@ -43,7 +43,7 @@ impl Connection {
         let stream = UnixStream::from_std(stream).map_err(|e| unreachable(e.to_string()))?;
         let mut connection = Self {
             stream,
-            lines: Lines::new(LONGEST_LINE),
+            lines: Lines::new(LONGEST_LINE, STRAY_HEAD),
             chunk: vec![0; 32 * 1024],
         };
         match connection.ask(&ToHost::Hello { version: VERSION }).await? {
@@ -81,7 +81,7 @@ impl Connection {
     /// this is dropped while it waits.
     pub(super) async fn hear(&mut self) -> Result<Option<FromHost>, HostError> {
         loop {
-            match self.lines.next() {
+            match self.lines.next_line() {
                 Some(Line::Whole(text)) => {
                     return serde_json::from_slice(&text)
                         .map(Some)

@@ -9,6 +9,7 @@ use std::{
 };
 
 use rustix::process::{Signal, WaitOptions, WaitStatus};
+use threadline_files::lines::Lines;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::unix::pipe,
@@ -17,8 +18,8 @@ use tokio::{
 use super::shared::Shared;
 use crate::{
     LONGEST_FRAME, ProcessId, Spec,
-    lines::Lines,
     procs::{self, MARK},
+    wire::STRAY_HEAD,
 };
 
 const CHUNK: usize = 16 * 1024;
@@ -132,7 +133,7 @@ pub(super) fn find(spec: &Spec) -> Option<PathBuf> {
 
 /// Writes down what the agent says, as fast as the bridge keeps up.
 pub(super) async fn listen(shared: Rc<Shared>, mut output: pipe::Receiver) {
-    let mut lines = Lines::new(LONGEST_FRAME);
+    let mut lines = Lines::new(LONGEST_FRAME, STRAY_HEAD);
     let mut chunk = vec![0; CHUNK];
     loop {
         shared.room().await;
@@ -140,7 +141,7 @@ pub(super) async fn listen(shared: Rc<Shared>, mut output: pipe::Receiver) {
             Ok(0) | Err(_) => break,
             Ok(got) => lines.push(chunk.get(..got).unwrap_or_default()),
         }
-        while let Some(line) = lines.next() {
+        while let Some(line) = lines.next_line() {
             shared.heard(line).await;
         }
     }

@@ -2,7 +2,10 @@
 
 use std::{rc::Rc, time::Duration};
 
-use threadline_files::complain;
+use threadline_files::{
+    complain,
+    lines::{Line, Lines},
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{UnixListener, UnixStream},
@@ -12,9 +15,8 @@ use tokio::{
 use super::{shared::Shared, whole};
 use crate::{
     EndCause, HostError, Refusal, RefusalCode, VERSION,
-    lines::{Line, Lines},
     segments::Cursor,
-    wire::{FromHost, LONGEST_LINE, Passing, ToHost, line},
+    wire::{FromHost, LONGEST_LINE, Passing, STRAY_HEAD, ToHost, line},
 };
 
 /// Connections at a time. A bridge needs two.
@@ -63,7 +65,7 @@ impl Connection {
     fn new(stream: UnixStream) -> Self {
         Self {
             stream,
-            lines: Lines::new(LONGEST_LINE),
+            lines: Lines::new(LONGEST_LINE, STRAY_HEAD),
             chunk: vec![0; 8 * 1024],
         }
     }
@@ -161,7 +163,7 @@ impl Connection {
     /// The next message, or why it is none; nothing when the other side has gone away.
     async fn read(&mut self) -> Option<Result<ToHost, Refusal>> {
         loop {
-            match self.lines.next() {
+            match self.lines.next_line() {
                 Some(Line::Whole(text)) => {
                     return Some(serde_json::from_slice(&text).map_err(|e| {
                         Refusal::new(RefusalCode::BadMessage, format!("Not understood: {e}."))

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use threadline_files::{Durability, JournalError, Reason, complain};
+use threadline_files::{Durability, JournalError, Reason, complain, lines::Line};
 use tokio::sync::{Notify, watch};
 
 use super::stderr::Errors;
@@ -17,10 +17,9 @@ use crate::{
     StrayReason, VERSION, What,
     frame::{batch, meant},
     ledger::{Admission, Lead, Ledger, reply_key},
-    lines::{HEAD, Line},
     place::{Place, now},
     segments::{Cursor, PIECE_BYTES, Segments},
-    wire::Passing,
+    wire::{Passing, STRAY_HEAD},
 };
 
 /// Frames that may wait for an agent which does not read.
@@ -409,7 +408,7 @@ fn stray(reason: StrayReason, bytes: u64, text: &[u8]) -> (What, Option<Kind>) {
         StrayReason::CutOff => None,
         _ => meant(text),
     };
-    let head = text.get(..HEAD).unwrap_or(text);
+    let head = text.get(..STRAY_HEAD).unwrap_or(text);
     let stray = Stray {
         reason,
         bytes,
