@@ -3,9 +3,9 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
-use threadline_contract::{LoadClass, PermissionPolicy};
+use threadline_contract::{LoadClass, PermissionPolicy, amounts};
 
-use crate::{amount, config::SourceFlag, exit};
+use crate::{config::SourceFlag, exit};
 
 /// Run agent tasks, each in its own session, and bring home only files that are proven to be theirs.
 #[derive(Debug, Parser)]
@@ -529,11 +529,11 @@ pub(crate) struct Gc {
 }
 
 fn age(text: &str) -> Result<Duration, String> {
-    amount::age(text).map_err(|wanted| format!("it must be {wanted}"))
+    amounts::read_age(text).map_err(|wanted| format!("it must be {wanted}"))
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
-    amount::bytes(text).map_err(|wanted| format!("it must be {wanted}"))
+    amounts::read_bytes(text).map_err(|wanted| format!("it must be {wanted}"))
 }
 
 /// `config`.

@@ -7,7 +7,6 @@
     reason = "they panic when the reader has gone away: `output::print` and `complain!` do not"
 )]
 
-mod amount;
 mod args;
 mod broken;
 mod client;

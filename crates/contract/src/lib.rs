@@ -4,6 +4,7 @@
 //! spelled in exactly one place. The JSON Schema of each wire type and the code list are exported
 //! from here ([`schema`]), and a test fails when the exported files drift.
 
+pub mod amounts;
 pub mod artifact;
 mod base64;
 pub mod canonical;

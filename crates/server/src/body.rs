@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Body;
 use threadline_contract::{
-    Code, Fault,
+    Code, Fault, amounts,
     rpc::{Malformed, Request},
 };
 use tokio::sync::Semaphore;
@@ -40,8 +40,8 @@ pub(crate) fn too_large() -> Fault {
     Fault::new(
         Code::BodyTooLarge,
         format!(
-            "The body has more than {} MiB. {}",
-            BODY_BYTES >> 20,
+            "The body has more than {}. {}",
+            amounts::limit(BODY_BYTES as u64),
             Code::BodyTooLarge.advice()
         ),
     )

@@ -1,6 +1,6 @@
 // Times that go on: how long ago, how long already, and the hour where the person is.
 
-import { several } from './dom.js';
+// As `contract/src/amounts.rs` says it, which writes the page at first.
 
 export function duration(ms) {
   const s = Math.floor(ms / 1000);
@@ -13,20 +13,23 @@ export function duration(ms) {
 
 export function size(bytes) {
   let value = bytes;
-  for (const unit of ['B', 'kB', 'MB', 'GB']) {
-    if (value < 999.5) return `${value.toFixed(value < 9.95 && unit !== 'B' ? 1 : 0)} ${unit}`;
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+  while (value >= 999.5 && units.length > 1) {
     value /= 1000;
+    units.shift();
   }
-  return `${value.toFixed(1)} TB`;
+  return `${value.toFixed(value < 9.95 && units[0] !== 'B' ? 1 : 0)} ${units[0]}`;
 }
 
 function ago(ms, at) {
   const minutes = Math.floor(ms / 60000);
   if (minutes < 1) return 'just now';
-  if (minutes < 60) return `${several(minutes, 'minute')} ago`;
-  if (minutes < 1440) return `${several(Math.floor(minutes / 60), 'hour')} ago`;
-  if (minutes < 10080) return `${several(Math.floor(minutes / 1440), 'day')} ago`;
-  return at.toLocaleDateString([], { day: 'numeric', month: 'short', year: 'numeric' });
+  if (minutes < 60) return `${minutes} min ago`;
+  if (minutes < 1440) return `${Math.floor(minutes / 60)} h ago`;
+  if (minutes < 2880) return 'yesterday';
+  if (minutes < 20160) return `${Math.floor(minutes / 1440)} days ago`;
+  const two = (number) => String(number).padStart(2, '0');
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 }
 
 function set(element, text) {

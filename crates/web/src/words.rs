@@ -4,9 +4,12 @@
 use jiff::{Timestamp, tz::TimeZone};
 use maud::{Markup, html};
 use threadline_app::api::{FilesNow, Summary, ThreadView};
-pub(crate) use threadline_contract::code::beside;
+pub(crate) use threadline_contract::{
+    amounts::{count, duration, size},
+    code::beside,
+};
 use threadline_contract::{
-    Code, Millis, ResultCode, RuntimeId, Stage, Usage,
+    Code, Millis, ResultCode, RuntimeId, Stage, Usage, amounts,
     thread::{Lifecycle, SyncStatus},
 };
 
@@ -278,41 +281,6 @@ pub(crate) fn shortly(title: &str) -> String {
     }
 }
 
-/// `1 file`, `3 files`.
-pub(crate) fn several(n: u64, what: &str) -> String {
-    match n {
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
-    }
-}
-
-/// `6.2 kB`.
-#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
-pub(crate) fn size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    for unit in ["B", "kB", "MB", "GB"] {
-        if value < 999.5 {
-            let digits = usize::from(value < 9.95 && unit != "B");
-            return format!("{value:.digits$} {unit}");
-        }
-        value /= 1000.0;
-    }
-    format!("{value:.1} TB")
-}
-
-/// `3.1 s`, `2 min 10 s`.
-#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
-pub(crate) fn duration(ms: i64) -> String {
-    let seconds = ms / 1000;
-    match ms {
-        ..1000 => format!("{} ms", ms.max(0)),
-        1000..10_000 => format!("{:.1} s", (ms / 100) as f64 / 10.0),
-        10_000..60_000 => format!("{seconds} s"),
-        60_000..3_600_000 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-    }
-}
-
 /// What a run used, as far as that was reported.
 pub(crate) fn used(usage: Option<&Usage>) -> Markup {
     match usage.and_then(Usage::in_words) {
@@ -323,20 +291,8 @@ pub(crate) fn used(usage: Option<&Usage>) -> Markup {
 
 /// How long ago something was, as an element that the page keeps right.
 pub(crate) fn ago(at: Millis) -> Markup {
-    let text = ago_text(Millis::now().since(at), at);
+    let text = amounts::ago(Millis::now(), at, &TimeZone::system());
     html! { time datetime=(iso(at)) data-ago aria-live="off" { (text) } }
-}
-
-fn ago_text(ms: i64, at: Millis) -> String {
-    let minutes = ms / 60_000;
-    let unit = |n: i64, what: &str| format!("{} ago", several(n.unsigned_abs(), what));
-    match minutes {
-        ..1 => "just now".into(),
-        1..60 => unit(minutes, "minute"),
-        60..1440 => unit(minutes / 60, "hour"),
-        1440..10_080 => unit(minutes / 1440, "day"),
-        _ => local(at, "%-d %b %Y"),
-    }
 }
 
 /// The time of day, as an element.

@@ -4,46 +4,6 @@ use threadline_contract::Code;
 use super::*;
 
 #[test]
-fn numbers_are_short() {
-    for (bytes, want) in [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (6_240, "6.2 kB"),
-        (84_000, "84 kB"),
-        (999_600, "1.0 MB"),
-        (2_100_000, "2.1 MB"),
-        (16_000_000_000, "16 GB"),
-    ] {
-        assert_eq!(size(bytes), want);
-    }
-    for (ms, want) in [
-        (-5, "0 ms"),
-        (12, "12 ms"),
-        (3_149, "3.1 s"),
-        (41_900, "41 s"),
-        (130_000, "2 min 10 s"),
-        (3_900_000, "1 h 5 min"),
-    ] {
-        assert_eq!(duration(ms), want);
-    }
-}
-
-#[test]
-fn times_are_told_as_people_do() {
-    let now = Millis(1_780_000_000_000);
-    for (ms, want) in [
-        (5_000, "just now"),
-        (60_000, "1 minute ago"),
-        (4 * 60_000, "4 minutes ago"),
-        (2 * 3_600_000, "2 hours ago"),
-        (3 * 86_400_000, "3 days ago"),
-    ] {
-        assert_eq!(ago_text(ms, now), want);
-    }
-}
-
-#[test]
 fn every_state_has_a_word() {
     use Lifecycle::*;
     let aborted = Some(ResultCode::Aborted);

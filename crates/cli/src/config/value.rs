@@ -6,9 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use threadline_contract::amounts;
 use toml::de::DeValue;
-
-use crate::amount;
 
 /// A setting as it was written down.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +96,7 @@ impl Value {
     pub(crate) fn bytes(&self) -> Result<u64, Wanted> {
         match self {
             Self::Toml(Toml::Whole(_)) => self.whole(0..=u64::MAX),
-            other => amount::bytes(other.text().unwrap_or_default()),
+            other => amounts::read_bytes(other.text().unwrap_or_default()),
         }
     }
 

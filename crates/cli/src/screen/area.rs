@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     Terminal,
-    words::{columns, fit, size, took},
+    words::{columns, duration, fit, size},
 };
 
 /// Nothing moves faster than the eye.
@@ -269,7 +269,7 @@ fn rows(lines: &[usize], width: usize) -> usize {
 fn running_for(seconds: i64) -> String {
     match seconds {
         ..60 => format!("{seconds} s"),
-        _ => took(seconds * 1000),
+        _ => duration(seconds * 1000),
     }
 }
 

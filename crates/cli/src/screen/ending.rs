@@ -8,7 +8,7 @@ use threadline_contract::{
 
 use super::{
     Terminal,
-    words::{clean, columns, count, line, quoted, size, took},
+    words::{clean, columns, count, duration, line, quoted, size},
     wrap::hanging,
 };
 use crate::exit::Exit;
@@ -133,10 +133,10 @@ fn used(turn: &TurnView) -> Option<String> {
     let run = &turn.result;
     let waited = run
         .waited_ms
-        .map(|ms| format!("{} of it for an answer", took(ms)));
+        .map(|ms| format!("{} of it for an answer", duration(ms)));
     let parts: Vec<String> = run
         .wall_ms
-        .map(took)
+        .map(duration)
         .into_iter()
         .chain(waited)
         .chain(run.usage.and_then(|usage| usage.in_words()))

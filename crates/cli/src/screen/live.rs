@@ -11,7 +11,7 @@ use super::{
     area::Area,
     story::Say,
     tables,
-    words::{clean, fit, line, short, took},
+    words::{clean, duration, fit, line, short},
     wrap::{Wrap, hanging, wrap},
 };
 use crate::output::StandardOutput;
@@ -186,7 +186,7 @@ fn ended(step: &Step, to: Terminal) -> String {
     let title = fit(&step.title, to.width.saturating_sub(16));
     let time = step.duration_ms.filter(|ms| *ms >= WORTH_TELLING);
     let time = time
-        .map(|ms| format!("  {}", to.dim(&took(ms))))
+        .map(|ms| format!("  {}", to.dim(&duration(ms))))
         .unwrap_or_default();
     match step.state {
         StepState::Failed => {

@@ -12,7 +12,7 @@ use threadline_contract::{
 
 use super::{
     Terminal, queue, tables,
-    words::{ago, clock, count, line, took},
+    words::{ago, clock, count, duration, line},
     wrap::hanging,
 };
 use crate::commands::Shown;
@@ -115,8 +115,8 @@ impl Page<'_> {
 
     fn run(&self, run: &RunLine, names: &Names) -> String {
         let wall = match (run.started_at, run.ended_at) {
-            (Some(began), Some(ended)) => Some(took(ended.since(began))),
-            (Some(began), None) => Some(took(self.now.since(began))),
+            (Some(began), Some(ended)) => Some(duration(ended.since(began))),
+            (Some(began), None) => Some(duration(self.now.since(began))),
             (None, _) => None,
         };
         let mut facts = vec![run.runtime.to_string()];

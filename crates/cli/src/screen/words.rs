@@ -1,7 +1,8 @@
-//! Numbers, times and paths as people read them.
+//! Texts, times and paths as people read them in a terminal.
 
 use jiff::{Timestamp, tz::TimeZone};
 use threadline_app::api::FilesNow;
+pub(crate) use threadline_contract::amounts::{ago, count, duration, limit, size};
 use threadline_contract::{
     Code, Millis, ResultCode, misleads,
     thread::{Lifecycle, SyncStatus, TurnState},
@@ -81,73 +82,6 @@ pub(crate) fn fit(text: &str, most: usize) -> String {
     };
     let kept: String = text.chars().take_while(fits).collect();
     format!("{}…", kept.trim_end())
-}
-
-/// `812 B`, `2.1 kB`, `14 kB`.
-pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
-    if bytes < 1000 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for next in UNITS {
-        // 999,950 bytes would else be shown as 1000 kB.
-        if value < 999.5 {
-            break;
-        }
-        value /= 1000.0;
-        unit = next;
-    }
-    match value < 9.95 {
-        true => format!("{value:.1} {unit}"),
-        false => format!("{value:.0} {unit}"),
-    }
-}
-
-/// A limit, which unlike a size is exact and a round number of its unit: `10 MiB`.
-pub(crate) fn limit(bytes: u64) -> String {
-    match (bytes % (1 << 20), bytes % (1 << 10)) {
-        (0, _) => format!("{} MiB", bytes >> 20),
-        (_, 0) => format!("{} KiB", bytes >> 10),
-        _ => format!("{bytes} B"),
-    }
-}
-
-/// `1 file`, `3 files`, `3 processes`.
-pub(crate) fn count(n: u64, one: &str) -> String {
-    match n {
-        1 => format!("1 {one}"),
-        n if one.ends_with('s') => format!("{n} {one}es"),
-        n => format!("{n} {one}s"),
-    }
-}
-
-/// `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`.
-pub(crate) fn took(ms: i64) -> String {
-    let seconds = ms.max(0) / 1000;
-    match seconds {
-        0..10 => format!("{}.{} s", seconds, ms.max(0) % 1000 / 100),
-        10..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-    }
-}
-
-/// `just now`, `5 min ago`, `yesterday`, a date.
-pub(crate) fn ago(now: Millis, then: Millis, zone: &TimeZone) -> String {
-    let minutes = now.since(then) / 60_000;
-    match minutes {
-        0 => "just now".into(),
-        1..60 => format!("{minutes} min ago"),
-        60..1440 => format!("{} h ago", minutes / 60),
-        1440..2880 => "yesterday".into(),
-        2880..20160 => format!("{} days ago", minutes / 1440),
-        _ => match Timestamp::from_millisecond(then.0) {
-            Ok(at) => at.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string(),
-            Err(_) => "long ago".into(),
-        },
-    }
 }
 
 /// A sentence of its own: with a capital letter, and a full stop.

@@ -1,55 +1,6 @@
-use jiff::tz::TimeZone;
 use pretty_assertions::assert_eq;
-use threadline_contract::Millis;
 
 use super::*;
-
-#[test]
-fn sizes_are_short() {
-    let table = [
-        (0, "0 B"),
-        (812, "812 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (2148, "2.1 kB"),
-        (9949, "9.9 kB"),
-        (9999, "10 kB"),
-        (14_200, "14 kB"),
-        (999_499, "999 kB"),
-        (999_501, "1.0 MB"),
-        (16 << 30, "17 GB"),
-    ];
-    for (bytes, want) in table {
-        assert_eq!(size(bytes), want);
-    }
-}
-
-#[test]
-fn times_are_told_as_people_tell_them() {
-    for (ms, want) in [
-        (-5, "0.0 s"),
-        (450, "0.4 s"),
-        (9_999, "9.9 s"),
-        (12_345, "12 s"),
-        (185_000, "3 min 5 s"),
-        (7_800_000, "2 h 10 min"),
-    ] {
-        assert_eq!(took(ms), want);
-    }
-    let now = Millis(1_763_200_000_000);
-    let min = 60_000;
-    for (before, want) in [
-        (0, "just now"),
-        (-5000, "just now"),
-        (5 * min, "5 min ago"),
-        (61 * min, "1 h ago"),
-        (1441 * min, "yesterday"),
-        (3 * 1440 * min, "3 days ago"),
-        (30 * 1440 * min, "2025-10-16"),
-    ] {
-        assert_eq!(ago(now, Millis(now.0 - before), &TimeZone::UTC), want);
-    }
-}
 
 #[test]
 fn nothing_from_elsewhere_steers_the_terminal() {
@@ -98,10 +49,7 @@ fn words_survive_a_shell() {
 }
 
 #[test]
-fn limits_are_exact_and_columns_are_what_is_seen() {
-    assert_eq!(limit(10 << 20), "10 MiB");
-    assert_eq!(limit(3 << 10), "3 KiB");
-    assert_eq!(limit(7), "7 B");
+fn columns_are_what_is_seen() {
     assert_eq!(columns("\u{1b}[2m河 a\u{1b}[0m ━"), 6);
 }
 

@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Instant};
 use bytes::Bytes;
 use serde_json::Value;
 use threadline_contract::{
-    Code, Fault, QuestionId, QuestionKind, QuestionOption, Step, StepState, scope::segment,
+    Code, Fault, QuestionId, QuestionKind, QuestionOption, Step, StepState, amounts, scope::segment,
 };
 use threadline_files::Durability;
 use tokio::{
@@ -25,7 +25,7 @@ use super::{
     chat::{Message, Request, StreamOptions},
     config::Limits,
     history,
-    model::{Model, in_words},
+    model::Model,
     past::{Begun, Call, Entry, Fact, Past, Ran, Said},
     prompt,
     tools::{AskUser, Folder, Tool, Work, definitions, one_line},
@@ -137,7 +137,7 @@ impl Agent<'_> {
             let hear = timeout(left, hear::hear(self.model, self.record, body));
             let trouble = match unless(self.cancel, hear).await? {
                 Err(_) => {
-                    let time = in_words(self.limits.max_time);
+                    let time = amounts::time_limit(self.limits.max_time);
                     return Err(exceeded(format!("The turn used up its time of {time}.")));
                 }
                 Ok(Ok(Heard::Answer(answer))) => break answer,

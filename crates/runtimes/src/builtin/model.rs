@@ -10,7 +10,7 @@ use reqwest::{
     redirect::Policy,
 };
 use threadline_contract::{
-    Code, Fault,
+    Code, Fault, amounts,
     sse::{self, Events, ReadError},
 };
 use tokio::time::timeout;
@@ -300,7 +300,7 @@ impl Trouble {
     pub(super) fn short(&self) -> String {
         match self {
             Self::Unreachable(why) => format!("cannot be reached ({why})"),
-            Self::Silent(time) => format!("was silent for {}", in_words(*time)),
+            Self::Silent(time) => format!("was silent for {}", amounts::time_limit(*time)),
             Self::Broken(why) => format!("broke off in the middle of its answer ({why})"),
             Self::Refused { status, body, .. } if body.is_empty() => format!("answered {status}"),
             Self::Refused { status, body, .. } => format!("answered {status}: {body}"),
@@ -308,7 +308,7 @@ impl Trouble {
             Self::NotUnderstood(what) => {
                 format!("answered something that is not the chat-completions protocol ({what})")
             }
-            Self::TooLong => format!("gave an answer of more than {} MiB", chat::LONGEST >> 20),
+            Self::TooLong => format!("gave an answer of more than {}", amounts::limit(chat::LONGEST as u64)),
         }
     }
 
@@ -338,14 +338,6 @@ impl Trouble {
             Self::Refused { status, .. } => fault.with("status", status.as_u16()),
             _ => fault,
         }
-    }
-}
-
-/// `30 min`, `90 s`, `0.2 s`.
-pub(super) fn in_words(time: Duration) -> String {
-    match time.as_secs() {
-        seconds if seconds >= 60 && seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
-        _ => format!("{} s", time.as_secs_f32()),
     }
 }
 

@@ -119,8 +119,8 @@ fn beneath(needs: usize, working: &[&Summary]) -> &'static str {
 
 fn brought(home: &Home) -> String {
     let tasks = home.totals.done_today.max(home.done_today.len());
-    let tasks = words::several(tasks as u64, "task");
-    let files = words::several(home.files_today.into(), "file");
+    let tasks = words::count(tasks as u64, "task");
+    let files = words::count(home.files_today.into(), "file");
     match home.files_today {
         0 => tasks,
         _ if home.done_today.iter().any(lacks_files) => {
@@ -203,7 +203,7 @@ fn working(thread: &Summary) -> Markup {
             span.why {
                 (doing)
                 @if !place.is_empty() { " · " (place) }
-                @if waiting > 0 { " · " (words::several(waiting, "message")) " waiting" }
+                @if waiting > 0 { " · " (words::count(waiting, "message")) " waiting" }
             }
             span.end {
                 (words::state_of(thread))
@@ -219,7 +219,7 @@ fn working(thread: &Summary) -> Markup {
 pub(super) fn earlier_files(thread: &Summary) -> Markup {
     html! {
         @if thread.earlier_files > 0 {
-            " · " (words::several(thread.earlier_files, "file")) " of earlier runs"
+            " · " (words::count(thread.earlier_files, "file")) " of earlier runs"
         }
     }
 }
@@ -232,7 +232,7 @@ fn done(thread: &Summary) -> Markup {
                 @match thread.files {
                     0 if thread.earlier_files > 0 => "No new files",
                     0 => "No files",
-                    n => { (words::several(n.into(), "file")) " · " (words::size(thread.bytes)) },
+                    n => { (words::count(n.into(), "file")) " · " (words::size(thread.bytes)) },
                 }
                 (earlier_files(thread))
                 @if lacks_files(thread) { " · not every file is here" }

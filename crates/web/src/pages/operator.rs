@@ -213,7 +213,7 @@ fn summary(of: &OperatorStatus, waiting: usize) -> String {
         parts.push(format!("{} collecting files", open.collecting));
     }
     if waiting > 0 {
-        let messages = words::several(waiting as u64, "message");
+        let messages = words::count(waiting as u64, "message");
         let place = if waiting == 1 {
             "its thread"
         } else {
@@ -221,7 +221,7 @@ fn summary(of: &OperatorStatus, waiting: usize) -> String {
         };
         parts.push(format!("{messages} waiting in {place}"));
     }
-    parts.push(words::several(of.questions.into(), "open question"));
+    parts.push(words::count(of.questions.into(), "open question"));
     format!("{} · version {}", parts.join(" · "), of.version)
 }
 

@@ -120,7 +120,7 @@ pub(crate) fn deleted(pending: Option<&str>, kept: Option<&Stayed<'_>>, next: &s
                 p { (words::ticked(pending)) }
             }
             @if let Some(kept) = kept {
-                p { (words::several(kept.total, "file")) " that you made or edited stayed in " code { (kept.folder) } ":" }
+                p { (words::count(kept.total, "file")) " that you made or edited stayed in " code { (kept.folder) } ":" }
                 ul.small {
                     @for path in &kept.paths { li { code { (path) } } }
                     @let more = kept.total.saturating_sub(kept.paths.len() as u64);

@@ -83,8 +83,8 @@ fn head(view: &ThreadView, deletion: Option<&DeletionPreview>) -> Markup {
 fn jump(files: u64, left: u64) -> String {
     match (files, left) {
         (0, 0) => "Files".into(),
-        (0, left) => format!("{} not taken", words::several(left, "file")),
-        (files, _) => words::several(files, "file"),
+        (0, left) => format!("{} not taken", words::count(left, "file")),
+        (files, _) => words::count(files, "file"),
     }
 }
 
@@ -103,7 +103,7 @@ fn about(record: &TaskThread) -> String {
     let runs = match runs {
         0 if record.lifecycle_state.last_result_code.is_some() => "no run began".into(),
         0 => "no run yet".into(),
-        n => words::several(n as u64, "run"),
+        n => words::count(n as u64, "run"),
     };
     let parts = [place.map(str::to_owned), Some(folder.into()), Some(runs)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")

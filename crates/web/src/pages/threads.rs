@@ -203,9 +203,9 @@ fn row(thread: &Summary) -> Markup {
             span.why {
                 span.mono { (thread.name) }
                 @if !place.is_empty() { " · " (place) }
-                @if files > 0 { " · " (words::several(files, "file")) ", " (words::size(thread.bytes)) }
+                @if files > 0 { " · " (words::count(files, "file")) ", " (words::size(thread.bytes)) }
                 (super::home::earlier_files(thread))
-                @if questions > 0 { " · " (words::several(questions, "question")) " for you" }
+                @if questions > 0 { " · " (words::count(questions, "question")) " for you" }
             }
             span.end { (words::state_of(thread)) span.muted.small { (words::ago(thread.updated_at_ms)) } }
         }

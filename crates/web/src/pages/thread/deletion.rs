@@ -54,7 +54,7 @@ fn stays(preview: Option<&DeletionPreview>) -> Markup {
         }
         Some(preview) => {
             let files = preview.yours_total.files;
-            html! { b { (words::several(files, "file")) " that you made or edited " (if files == 1 { "stays" } else { "stay" }) ":" } }
+            html! { b { (words::count(files, "file")) " that you made or edited " (if files == 1 { "stays" } else { "stay" }) ":" } }
         }
     }
 }

@@ -163,7 +163,7 @@ fn left_out(omitted: &[Omitted]) -> Markup {
     html! {
         @if !omitted.is_empty() {
             section.note aria-label="Files that were not taken" {
-                p { b { (words::several(omitted.len() as u64, "file")) " " (was) " not taken" } }
+                p { b { (words::count(omitted.len() as u64, "file")) " " (was) " not taken" } }
                 ul { @for file in named { (line(file)) } }
                 @if !rest.is_empty() {
                     details { summary { (rest.len()) " more" } ul { @for file in rest { (line(file)) } } }
@@ -181,7 +181,7 @@ fn earlier(runs: &[EarlierRun]) -> Markup {
                 header { h2 { "Files of earlier runs" } }
                 @for run in runs {
                     details {
-                        summary { (words::several(run.files.into(), "file")) " · " (words::size(run.bytes)) }
+                        summary { (words::count(run.files.into(), "file")) " · " (words::size(run.bytes)) }
                         ul {
                             @for path in &run.paths {
                                 li { (path) @if run.edited.contains(path) { " " span.small.amber { "edited since" } } }

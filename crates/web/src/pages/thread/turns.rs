@@ -152,7 +152,7 @@ fn delivered(result: &TurnResult) -> Markup {
     let trouble = trouble && result.result_code == Some(ResultCode::Success);
     html! {
         @if result.files > 0 {
-            p.small.muted { "Delivered " (words::several(result.files, "file")) " · " (words::size(result.bytes)) }
+            p.small.muted { "Delivered " (words::count(result.files, "file")) " · " (words::size(result.bytes)) }
         }
         @if result.artifact_sync_status == Some(SyncStatus::Syncing) {
             p.small.muted { "Its files are on their way." }
