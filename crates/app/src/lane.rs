@@ -1,12 +1,15 @@
 //! The local lane: which turns may start, which wait, and in what order. Decides; does nothing.
 //!
-//! A thread has at most one turn going on. Turns of the gateway share a lane of few places; turns of
-//! agents have one without an end, because the bridge's own queue holds them. Turns start in the
-//! order in which they were asked for, except that one whose thread is busy lets others pass.
+//! The rule is [`lane::may_begin`]. Turns of the gateway share a lane of few places; turns of agents have one
+//! without an end, because the bridge's own queue holds them.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use threadline_contract::{AppThreadKey, QueuePlace, RequestId, thread::ExecutionMode};
+use threadline_contract::{
+    AppThreadKey, QueuePlace, RequestId,
+    lane::{self, Standing},
+    thread::ExecutionMode,
+};
 
 use crate::config::LaneSize;
 
@@ -46,8 +49,8 @@ impl Lane {
         thread: &AppThreadKey,
         request: &RequestId,
     ) -> Result<Place, Full> {
-        let first = self.next().is_none();
-        if first && self.free(thread) {
+        let last = self.waiting.len();
+        if self.may_begin(Some(thread)).next() == Some(last) {
             self.active.insert(thread.clone());
             return Ok(Place::Start);
         }
@@ -70,7 +73,8 @@ impl Lane {
 
     /// Takes the next turn that may start now; it has its place.
     pub(crate) fn start_next(&mut self) -> Option<(AppThreadKey, RequestId)> {
-        let (thread, request) = self.waiting.remove(self.next()?)?;
+        let next = self.may_begin(None).next()?;
+        let (thread, request) = self.waiting.remove(next)?;
         self.active.insert(thread.clone());
         Some((thread, request))
     }
@@ -110,12 +114,16 @@ impl Lane {
         }
     }
 
-    fn next(&self) -> Option<usize> {
-        self.waiting.iter().position(|(t, _)| self.free(t))
-    }
-
-    fn free(&self, thread: &AppThreadKey) -> bool {
-        self.active.len() < self.size.active && !self.active.contains(thread)
+    /// The places in line of those that may start now, with one more behind them all.
+    fn may_begin<'a>(
+        &'a self,
+        more: Option<&'a AppThreadKey>,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let active = self.active.iter().map(|thread| (thread, Standing::Active));
+        let waiting = self.waiting.iter().map(|(thread, _)| thread).chain(more);
+        let waiting = waiting.map(|thread| (thread, Standing::Waiting));
+        let (turns, before) = (active.chain(waiting), self.active.len());
+        lane::may_begin(turns, self.size.active).map(move |at| at - before)
     }
 }
 

@@ -13,6 +13,7 @@ pub mod context;
 pub mod event;
 pub mod fault;
 pub mod ids;
+pub mod lane;
 mod letters;
 pub mod method;
 pub mod operator;

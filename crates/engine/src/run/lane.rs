@@ -1,7 +1,10 @@
-//! Admission: who may run now, who waits, and where. First come, first served, and one run per
-//! session at a time.
+//! Admission: who may run now, who waits, and where. The rule is [`lane::may_begin`]; here is which runs of a
+//! record it is about.
 
-use threadline_contract::{QueuePlace, RunId, SessionKey};
+use threadline_contract::{
+    QueuePlace, RunId, SessionKey,
+    lane::{self, Standing},
+};
 use threadline_runtimes::LaneSize;
 
 use threadline_store::Phase;
@@ -74,38 +77,32 @@ pub(crate) fn waits_for_own_turn(lane: &[Entry], run: &RunId) -> bool {
     })
 }
 
-/// Where a waiting run stands. A run that waits for an earlier turn of its own session does not
-/// hold up others behind it. A run whose files are being collected has left the runtime, so it
-/// takes no place; but its session is busy until then, because the next turn would write into the
-/// folder that is being read.
+/// Where a waiting run stands. A run whose files are being collected has left the runtime, so it takes no
+/// place; but its session is busy until then, because the next turn would write into the folder that is being
+/// read. So is the session of a run that takes a place of another pool.
 pub(crate) fn place(lane: &[Entry], run: &RunId, size: LaneSize) -> Place {
     let Some(asked) = lane.iter().find(|e| e.run == *run) else {
         return Place::Go;
     };
-    let (held, queued) = load(lane, &asked.places);
-    let mut free = i64::from(size.max_active) - i64::from(held);
-    let mut position = 0;
-    for (i, entry) in lane.iter().enumerate() {
-        if entry.phase != Phase::Queued || entry.places != asked.places {
-            continue;
-        }
-        position += 1;
-        let session_is_busy = lane[..i]
-            .iter()
-            .any(|earlier| earlier.session == entry.session);
-        let may_go = free > 0 && !session_is_busy;
-        if entry.run == *run {
-            return if may_go {
-                Place::Go
-            } else {
-                Place::Wait(QueuePlace { position, queued })
-            };
-        }
-        if may_go {
-            free -= 1;
-        }
+    let standing = |entry: &Entry| match entry.places == asked.places {
+        true if entry.phase == Phase::Queued => Standing::Waiting,
+        true if holds_place(entry.phase) => Standing::Active,
+        _ => Standing::Busy,
+    };
+    let turns = lane.iter().map(|entry| (&entry.session, standing(entry)));
+    let places = usize::try_from(size.max_active).unwrap_or(usize::MAX);
+    let is_asked = |at: usize| lane.get(at).is_some_and(|entry| entry.run == *run);
+    let waits = asked.phase == Phase::Queued;
+    if !waits || lane::may_begin(turns, places).any(is_asked) {
+        return Place::Go;
     }
-    Place::Go
+    let in_line = |entry: &&Entry| standing(entry) == Standing::Waiting;
+    let before = lane.iter().take_while(|entry| entry.run != *run);
+    let (_, queued) = load(lane, &asked.places);
+    Place::Wait(QueuePlace {
+        position: before.filter(in_line).count() as u32 + 1,
+        queued,
+    })
 }
 
 #[cfg(test)]
