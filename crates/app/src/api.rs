@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use threadline_contract::{
-    AppThreadKey, Deliverable, LoadClass, Millis, PermissionPolicy, Progress, Question, QuestionId,
+    AppThreadKey, Deliverable, LoadClass, Millis, PermissionPolicy, Progress, Question,
     QueuePlace, RequestId, ResultCode, RunId, RuntimeId, SessionUpdate,
     method::Gc,
     thread::{Lifecycle, SyncStatus, SyncedFile, TaskThread},
@@ -58,7 +58,7 @@ pub const RESTORE: &str = "app.restore";
 pub const DELETE: &str = "app.delete";
 /// What a deletion would remove, and which files are the user's own. [`ThreadParams`] → [`DeletionPreview`].
 pub const DELETE_PREVIEW: &str = "app.delete.preview";
-/// Answers a question. [`AnswerParams`] → [`Question`].
+/// Answers a question. [`AnswerParams`](threadline_contract::method::AnswerParams) → [`Question`].
 pub const ANSWER: &str = "app.answer";
 /// The questions that wait. No parameters → [`Asked`].
 pub const QUESTIONS: &str = "app.questions";
@@ -212,20 +212,6 @@ pub struct ListParams {
     pub before: Option<String>,
     /// Only threads in which each of these words occurs, in whatever case: in the name, the title or
     /// anything that the user asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-}
-
-/// Parameters of [`ANSWER`]: an option, or own words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AnswerParams {
-    /// Which question.
-    pub question_id: QuestionId,
-    /// The option chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub option_id: Option<String>,
-    /// In own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }

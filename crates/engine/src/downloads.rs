@@ -20,7 +20,7 @@ use threadline_files::{
 };
 use threadline_retry::{Pauses, table};
 use threadline_runtimes::{
-    Body, Identity, Pending, ReadAt, Runtime,
+    ArtifactIdentity, Body, Pending, ReadAt, Runtime,
     pieces::{self, Check, PIECE, Pieces, Source},
 };
 use tokio::{
@@ -70,7 +70,7 @@ impl Downloads {
     pub(crate) async fn body(
         &self,
         runtime: &dyn Runtime,
-        artifact: &Identity,
+        artifact: &ArtifactIdentity,
     ) -> Result<Body, Fault> {
         if let Some(body) = self.kept(artifact).await {
             return Ok(body);
@@ -102,7 +102,7 @@ impl Downloads {
         }
     }
 
-    async fn kept(&self, artifact: &Identity) -> Option<Body> {
+    async fn kept(&self, artifact: &ArtifactIdentity) -> Option<Body> {
         let (kept, wanted) = (self.0.clone(), artifact.clone());
         let found = spawn_blocking(move || {
             let file = kept.root.as_ref()?.open_file(name(&wanted)).ok()?;
@@ -127,7 +127,7 @@ impl Downloads {
 
 impl Kept {
     /// Gives a whole file its name, and makes room for it.
-    fn keep(&self, staging: Staging, artifact: &Identity) -> threadline_files::Result<()> {
+    fn keep(&self, staging: Staging, artifact: &ArtifactIdentity) -> threadline_files::Result<()> {
         let Some(root) = &self.root else {
             return Ok(());
         };
@@ -169,7 +169,7 @@ impl Kept {
     }
 }
 
-fn content_type(artifact: &Identity, file: &File) -> Option<&'static str> {
+fn content_type(artifact: &ArtifactIdentity, file: &File) -> Option<&'static str> {
     let by_name = content_type::of_name(artifact.path.file_name());
     if by_name.is_some() {
         return by_name;
@@ -179,7 +179,7 @@ fn content_type(artifact: &Identity, file: &File) -> Option<&'static str> {
     Some(content_type::of_head(&head[..got]))
 }
 
-fn name(artifact: &Identity) -> String {
+fn name(artifact: &ArtifactIdentity) -> String {
     artifact.sha256.to_string()
 }
 
@@ -216,7 +216,7 @@ impl Again {
 /// A file at a runtime.
 struct Remote {
     inner: Box<dyn ReadAt>,
-    artifact: Identity,
+    artifact: ArtifactIdentity,
     kept: Arc<Kept>,
 }
 
@@ -254,7 +254,7 @@ impl ReadAt for Remote {
 struct Passing {
     digest: Sha256,
     to_disk: ToDisk,
-    artifact: Identity,
+    artifact: ArtifactIdentity,
     kept: Arc<Kept>,
 }
 

@@ -4,7 +4,7 @@ use threadline_artifacts::{ArtifactIdentity, RefError};
 use threadline_contract::{
     Artifact, ArtifactItem, Code, Fault, Millis, Principal, RunId, SessionKey, Sha256, url,
 };
-use threadline_runtimes::{Body, Identity};
+use threadline_runtimes::Body;
 
 use crate::{Engine, Node};
 
@@ -41,13 +41,7 @@ impl Engine {
         artifact: Artifact,
         expires: i64,
     ) -> Result<ArtifactItem, Fault> {
-        let identity = ArtifactIdentity {
-            session: session.clone(),
-            run: run.clone(),
-            path: artifact.path.clone(),
-            size: artifact.size,
-            sha256: artifact.sha256,
-        };
+        let identity = ArtifactIdentity::of(session, run, &artifact);
         let signed = self.0.keys.ring().sign(&identity, expires);
         let url = format!("{DOWNLOAD_PATH}?ref={}&t={expires}", url::encoded(&signed));
         Ok(ArtifactItem {
@@ -94,16 +88,9 @@ impl Engine {
             });
         }
         let lane = self.runtime(&run.runtime)?;
-        let wanted = Identity {
-            session: identity.session,
-            run: identity.run,
-            path: identity.path,
-            size: identity.size,
-            sha256: identity.sha256,
-        };
         let opened = match lane.runtime.keeps_sessions() {
-            true => lane.runtime.open(&wanted).await,
-            false => self.0.downloads.body(&*lane.runtime, &wanted).await,
+            true => lane.runtime.open(&identity).await,
+            false => self.0.downloads.body(&*lane.runtime, &identity).await,
         };
         opened.map(Opened::Here)
     }

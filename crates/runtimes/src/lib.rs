@@ -18,8 +18,10 @@ pub mod pieces;
 mod runtime;
 
 pub use local::LocalWorkspace;
+pub use threadline_artifacts::ArtifactIdentity;
+
 pub use runtime::{
     AgentHost, Ask, Attachment, Availability, Body, End, EndStatus, Follow, Frame, HostCleanup,
-    Identity, LAST_WORDS, LaneSize, Logged, Manifest, Pending, Places, ReadAt, Readiness, Registry,
+    LAST_WORDS, LaneSize, Logged, Manifest, Pending, Places, ReadAt, Readiness, Registry,
     Room, RoomRules, RunRef, Runtime, Signal, Stands, TurnPlan, Update,
 };

@@ -21,7 +21,7 @@ use threadline_files::{Access, Protected, Reason, atomic};
 use tokio::task::spawn_blocking;
 
 use self::reader::LocalReader;
-use crate::{Body, End, Identity, Manifest, Places, TurnPlan};
+use crate::{Body, End, Manifest, Places, TurnPlan};
 
 /// The workspace on this host: `tasks/` beneath the data folder. Cloning is cheap.
 #[derive(Clone, Debug)]
@@ -90,22 +90,14 @@ impl LocalWorkspace {
 
     /// Opens an artifact whose bytes are proven to be those that were exported, or will be before the
     /// last of them is given.
-    pub async fn open(&self, artifact: &Identity) -> Result<Body, Fault> {
-        let workspace = self.workspace.clone();
-        let identity = ArtifactIdentity {
-            session: artifact.session.clone(),
-            run: artifact.run.clone(),
-            path: artifact.path.clone(),
-            size: artifact.size,
-            sha256: artifact.sha256,
-        };
-        let (path, size, sha256) = (artifact.path.clone(), artifact.size, artifact.sha256);
+    pub async fn open(&self, artifact: &ArtifactIdentity) -> Result<Body, Fault> {
+        let (workspace, identity) = (self.workspace.clone(), artifact.clone());
         let reader = off_thread(move || Ok(workspace.read_promised(&identity)?)).await?;
         Ok(Body {
             artifact: Artifact {
-                path,
-                size,
-                sha256,
+                path: artifact.path.clone(),
+                size: artifact.size,
+                sha256: artifact.sha256,
                 content_type: reader.content_type().into(),
             },
             reader: Box::new(LocalReader(Arc::new(reader))),

@@ -4,11 +4,11 @@ use std::{future::Future, ops::Range, path::PathBuf, pin::Pin, sync::Arc, time::
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use threadline_artifacts::{FileList, Kept, Removal};
+use threadline_artifacts::{ArtifactIdentity, FileList, Kept, Removal};
 use threadline_contract::{
-    AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Deliverable, EmptyReason, Fault,
-    Millis, Omitted, QuestionId, QuestionKind, QuestionOption, Removed, RunId, RuntimeId,
-    SessionKey, Sha256, Step, ToolKind, Usage, operator::HostState, turn::AttachmentOutline,
+    AppThreadKey, Artifact, ArtifactScope, Code, Deliverable, EmptyReason, Fault, Millis, Omitted,
+    QuestionId, QuestionKind, QuestionOption, Removed, RunId, RuntimeId, SessionKey, Sha256, Step,
+    ToolKind, Usage, operator::HostState, turn::AttachmentOutline,
 };
 use tokio::sync::mpsc;
 
@@ -199,7 +199,7 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Opens an artifact whose content is proven to be the one that was exported, or will be before
     /// its end is given ([`ReadAt::pieces`]).
-    fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>>;
+    fn open<'a>(&'a self, artifact: &'a ArtifactIdentity) -> Pending<'a, Result<Body, Fault>>;
 }
 
 /// How many turns a runtime takes at once, and how many may wait.
@@ -544,21 +544,6 @@ pub struct Room {
     pub unknown: u64,
     /// It took so long that the rest was left for the next time.
     pub more: bool,
-}
-
-/// Names one artifact and proves what its content must be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The session.
-    pub session: SessionKey,
-    /// The run.
-    pub run: RunId,
-    /// The path in the run's scope.
-    pub path: ArtifactPath,
-    /// Its length.
-    pub size: u64,
-    /// Its digest.
-    pub sha256: Sha256,
 }
 
 /// An open artifact. Chunks are read on demand, so any size takes constant memory.

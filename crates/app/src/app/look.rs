@@ -4,14 +4,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use threadline_contract::{
     Answer, AppThreadKey, Code, Fault, Millis, Question, QuestionState, ResultCode, RuntimeId,
-    method,
+    method::{self, AnswerParams},
     thread::{Lifecycle, Role},
 };
 
 use super::{App, Core};
 use crate::{
     api::{
-        AnswerParams, Asked, AskedQuestion, Home, List, ListParams, Problems, RuntimeView,
+        Asked, AskedQuestion, Home, List, ListParams, Problems, RuntimeView,
         Runtimes, Summary, ThreadView, Totals,
     },
     bridge::{lenient, strange},
@@ -139,16 +139,11 @@ impl App {
 
     /// Answers a question.
     pub async fn answer(&self, params: AnswerParams) -> Result<Question, Fault> {
-        let asked = method::AnswerParams {
-            question_id: params.question_id.clone(),
-            option_id: params.option_id.clone(),
-            text: params.text.clone(),
-        };
         let unknown = Fault::new(Code::QuestionNotFound, Code::QuestionNotFound.advice());
         let mut failed = unknown;
         for endpoint in self.core.endpoints_in_use() {
             let bridge = self.core.endpoints.bridge(&endpoint)?;
-            let asked = bridge.call_value(method::QUESTIONS_ANSWER, &asked);
+            let asked = bridge.call_value(method::QUESTIONS_ANSWER, &params);
             match asked.await.map_err(Fault::from) {
                 Ok(answered) => {
                     let open = self.core.open_question(&params.question_id);

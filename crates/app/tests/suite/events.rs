@@ -178,7 +178,7 @@ async fn questions_show_and_go_when_they_are_answered() {
     assert_eq!(question.question.text, "Which?");
     assert_eq!(question.thread_name.as_deref(), Some(thread.name.as_str()));
     assert_eq!(question.thread_title.as_deref(), Some("go"));
-    let answer = threadline_app::api::AnswerParams {
+    let answer = threadline_contract::method::AnswerParams {
         question_id: asked,
         option_id: None,
         text: Some("that one".into()),

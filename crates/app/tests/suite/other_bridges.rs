@@ -12,7 +12,6 @@ use axum::{
 };
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use threadline_app::api::AnswerParams;
 use threadline_contract::{
     Code, OmitReason, Omitted, Progress, QuestionState, ResultCode, RuntimeId, Stage, context,
     method,
@@ -215,7 +214,7 @@ async fn updates_with_few_and_unknown_words_are_followed() {
     // It takes an answer with a word of its own.
     let answered = world
         .app
-        .answer(AnswerParams {
+        .answer(method::AnswerParams {
             question_id: question.question_id,
             option_id: Some("a".into()),
             text: None,

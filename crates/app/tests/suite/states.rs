@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
-use threadline_app::api::{AnswerParams, AppEvent, Begin, ListParams, RetryParams};
+use threadline_app::api::{AppEvent, Begin, ListParams, RetryParams};
 use threadline_contract::{
     Code, QuestionState, RequestId, ResultCode, RunStatus,
+    method::AnswerParams,
     thread::{Lifecycle, Role, TaskThread, TurnState},
 };
 use tokio_stream::StreamExt as _;

@@ -188,7 +188,7 @@ async fn a23_time_in_which_a_question_is_open_does_not_count() {
         world.thread(id(&thread)).await.lifecycle_state.status,
         Lifecycle::Running
     );
-    let params = threadline_app::api::AnswerParams {
+    let params = threadline_contract::method::AnswerParams {
         question_id: question,
         option_id: None,
         text: Some("yes".into()),

@@ -4,9 +4,9 @@ use std::io::{IsTerminal as _, Write as _};
 
 use jiff::tz::TimeZone;
 use threadline_app::api::{
-    self, AnswerParams, Asked, AskedQuestion, NoParams, ThreadParams, ThreadView,
+    self, Asked, AskedQuestion, NoParams, ThreadParams, ThreadView,
 };
-use threadline_contract::{Code, Fault, Millis, Question, QuestionOption};
+use threadline_contract::{Code, Fault, Millis, Question, QuestionOption, method::AnswerParams};
 
 use super::Context;
 use crate::{

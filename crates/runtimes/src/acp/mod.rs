@@ -49,7 +49,7 @@ use self::{
     past::{Line, Past},
 };
 use crate::{
-    AgentHost, Availability, Body, End, Follow, Identity, LaneSize, Logged, Manifest, Pending,
+    AgentHost, Availability, Body, End, Follow, ArtifactIdentity, LaneSize, Logged, Manifest, Pending,
     Places, Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
     journaled::{Runs, Want},
 };
@@ -240,7 +240,7 @@ impl Runtime for Acp {
         Box::pin(self.shared.config.hosts.look())
     }
 
-    fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {
+    fn open<'a>(&'a self, artifact: &'a ArtifactIdentity) -> Pending<'a, Result<Body, Fault>> {
         Box::pin(self.shared.config.workspace.open(artifact))
     }
 }

@@ -33,7 +33,7 @@ use self::{
     past::{Entry, Past},
 };
 use crate::{
-    Availability, Body, End, Follow, Identity, LaneSize, Logged, Manifest, Pending, Places,
+    Availability, Body, End, Follow, ArtifactIdentity, LaneSize, Logged, Manifest, Pending, Places,
     Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
     journaled::{Runs, Want},
 };
@@ -187,7 +187,7 @@ impl Runtime for Builtin {
         Box::pin(self.shared.config.workspace.make_room(rules))
     }
 
-    fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {
+    fn open<'a>(&'a self, artifact: &'a ArtifactIdentity) -> Pending<'a, Result<Body, Fault>> {
         Box::pin(self.shared.config.workspace.open(artifact))
     }
 }

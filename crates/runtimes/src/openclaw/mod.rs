@@ -58,7 +58,7 @@ use self::{
     used::Receipts,
 };
 use crate::{
-    Availability, Body, End, Follow, Identity, LaneSize, Logged, Manifest, Pending, Places,
+    Availability, Body, End, Follow, ArtifactIdentity, LaneSize, Logged, Manifest, Pending, Places,
     Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
 };
 
@@ -444,7 +444,7 @@ impl Runtime for OpenClaw {
         Box::pin(async { Ok(Room::default()) })
     }
 
-    fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {
+    fn open<'a>(&'a self, artifact: &'a ArtifactIdentity) -> Pending<'a, Result<Body, Fault>> {
         Box::pin(read::open(&self.files, artifact))
     }
 }

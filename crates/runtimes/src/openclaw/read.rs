@@ -19,7 +19,7 @@ use super::{
     route::{Route, Streamed},
     turn::NEVER,
 };
-use crate::{Body, Identity, Pending, ReadAt};
+use crate::{ArtifactIdentity, Body, Pending, ReadAt};
 
 /// Bytes that come with the first question, so that a small file needs no second one.
 const FIRST: u64 = 256 * 1024;
@@ -58,7 +58,7 @@ struct Read {
 }
 
 /// Opens an artifact. Its bytes are fetched as they are read.
-pub(super) async fn open(files: &Files, artifact: &Identity) -> Result<Body, Fault> {
+pub(super) async fn open(files: &Files, artifact: &ArtifactIdentity) -> Result<Body, Fault> {
     let first = fetch(files, artifact, 0, artifact.size.min(FIRST)).await?;
     let content_type = first
         .content_type
@@ -87,7 +87,7 @@ pub(super) async fn open(files: &Files, artifact: &Identity) -> Result<Body, Fau
 /// A file on a gateway.
 struct GatewayReader {
     files: Files,
-    identity: Identity,
+    identity: ArtifactIdentity,
     state: Mutex<State>,
 }
 
@@ -161,7 +161,7 @@ impl GatewayReader {
 impl State {
     async fn by_route(
         &mut self,
-        identity: &Identity,
+        identity: &ArtifactIdentity,
         offset: u64,
     ) -> Option<Result<Bytes, String>> {
         let route = self.route.as_ref()?;
@@ -194,7 +194,7 @@ impl Held {
 
 async fn fetch(
     files: &Files,
-    identity: &Identity,
+    identity: &ArtifactIdentity,
     offset: u64,
     length: u64,
 ) -> Result<Fetched, Fault> {

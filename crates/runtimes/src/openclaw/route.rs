@@ -14,7 +14,7 @@ use threadline_contract::{Code, Fault};
 use tokio::time::timeout;
 
 use super::files::LARGE;
-use crate::Identity;
+use crate::ArtifactIdentity;
 
 /// How long the connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ impl Route {
     }
 
     /// Begins to read a file somewhere. It must be the file that is meant, in the state that is meant.
-    pub(super) async fn open(&self, identity: &Identity, offset: u64) -> Result<Streamed, String> {
+    pub(super) async fn open(&self, identity: &ArtifactIdentity, offset: u64) -> Result<Streamed, String> {
         let mut url = self.url.clone();
         url.query_pairs_mut()
             .append_pair("openclawSessionKey", identity.session.as_str())

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use threadline_contract::{AppThreadKey, QuestionId, RunId, SessionKey, Step};
 use threadline_host::{Hosts, Launch, Standing, State};
 use threadline_runtimes::{
-    Ask, End, EndStatus, Follow, Frame, Identity, LocalWorkspace, Logged, Manifest, Runtime as _,
+    Ask, End, EndStatus, Follow, Frame, ArtifactIdentity, LocalWorkspace, Logged, Manifest, Runtime as _,
     Signal as Sign, TurnPlan, Update,
     acp::{Acp, AcpConfig, AgentConfig, AgentHosts},
 };
@@ -296,7 +296,7 @@ pub(crate) async fn files(
     let manifest = acp.collect(plan, end).await.unwrap();
     let mut files = BTreeMap::new();
     for artifact in manifest.artifacts.iter().map(Result::unwrap) {
-        let identity = Identity {
+        let identity = ArtifactIdentity {
             session: plan.session.clone(),
             run: plan.run.clone(),
             path: artifact.path.clone(),

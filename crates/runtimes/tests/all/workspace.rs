@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use futures_util::TryStreamExt as _;
 use pretty_assertions::assert_eq;
 use threadline_contract::{ArtifactPath, Code, Sha256};
-use threadline_runtimes::{Attachment, Identity, LocalWorkspace, Runtime as _, TurnPlan};
+use threadline_runtimes::{Attachment, ArtifactIdentity, LocalWorkspace, Runtime as _, TurnPlan};
 
 use crate::world::{World, files, finish, plan};
 
@@ -141,7 +141,7 @@ async fn what_is_read_is_what_was_exported_or_an_error() {
         .map(Result::unwrap)
         .find(|a| a.path.as_str() == "notes.md")
         .unwrap();
-    let identity = Identity {
+    let identity = ArtifactIdentity {
         session: plan.session.clone(),
         run: plan.run.clone(),
         path: notes.path.clone(),
@@ -155,11 +155,11 @@ async fn what_is_read_is_what_was_exported_or_an_error() {
     for at in [notes.size, notes.size + 1] {
         assert!(body.reader.read_at(at, 5).await.unwrap().is_empty());
     }
-    let missing = Identity {
+    let missing = ArtifactIdentity {
         path: ArtifactPath::new("nothing.md").unwrap(),
         ..identity.clone()
     };
-    let code = async |identity: &Identity| builtin.open(identity).await.err().map(|f| f.code);
+    let code = async |identity: &ArtifactIdentity| builtin.open(identity).await.err().map(|f| f.code);
     assert_eq!(code(&missing).await, Some(Code::ArtifactNotFound));
     let scope = builtin.prepare(&plan).await.unwrap().artifact_directory;
     fs::write(scope.join("notes.md"), "changed").unwrap();
@@ -183,7 +183,7 @@ async fn a_large_file_is_proven_while_it_is_handed_over() {
     let manifest = builtin.collect(&plan, &end).await.unwrap();
     let mut artifacts = manifest.artifacts.iter().map(Result::unwrap);
     let large = artifacts.find(|a| a.size == SIZE).unwrap();
-    let identity = Identity {
+    let identity = ArtifactIdentity {
         session: plan.session.clone(),
         run: plan.run.clone(),
         path: large.path,

@@ -208,7 +208,7 @@ pub(crate) async fn files(
     let manifest = builtin.collect(plan, end).await.unwrap();
     let mut files = BTreeMap::new();
     for artifact in manifest.artifacts.iter().map(Result::unwrap) {
-        let identity = threadline_runtimes::Identity {
+        let identity = threadline_runtimes::ArtifactIdentity {
             session: plan.session.clone(),
             run: plan.run.clone(),
             path: artifact.path.clone(),

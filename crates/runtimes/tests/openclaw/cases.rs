@@ -4,7 +4,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::{ArtifactPath, Code, Sha256};
-use threadline_runtimes::{Identity, Registry, Runtime as _};
+use threadline_runtimes::{ArtifactIdentity, Registry, Runtime as _};
 
 use super::{
     once::{begin, usual},
@@ -141,7 +141,7 @@ async fn d13_a_file_that_is_another_or_damaged_says_so() {
         ("base64.txt", Code::ArtifactEncodingInvalid, 502),
         ("changed.txt", Code::ArtifactChanged, 409),
     ] {
-        let identity = Identity {
+        let identity = ArtifactIdentity {
             session: session(),
             run: run_ref(RUN).run,
             path: ArtifactPath::new(path).unwrap(),

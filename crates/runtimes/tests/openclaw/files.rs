@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::{ArtifactPath, Code, EmptyReason, OmitReason, Omitted, Sha256, Usage};
-use threadline_runtimes::{End, EndStatus, Identity, Runtime as _, openclaw::OpenClaw};
+use threadline_runtimes::{ArtifactIdentity, End, EndStatus, Runtime as _, openclaw::OpenClaw};
 
 use super::script::{Do, GATHER, Gateway, Scripted, hello, hello_of_ours, plan, prepared, session};
 
@@ -363,7 +363,7 @@ async fn bytes_are_those_that_were_listed_or_nothing() {
     .await;
     let folder = tempfile::tempdir().unwrap();
     let runtime = begun(&gateway, folder.path()).await;
-    let identity = |path: &str| Identity {
+    let identity = |path: &str| ArtifactIdentity {
         session: session(),
         run: plan(RUN, "").run,
         path: ArtifactPath::new(path).unwrap(),

@@ -7,7 +7,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256 as Hasher};
 use threadline_contract::{ArtifactPath, Sha256};
-use threadline_runtimes::{Identity, Runtime as _};
+use threadline_runtimes::{ArtifactIdentity, Runtime as _};
 
 use super::script::{Do, Gateway, Scripted, hello, plan, session};
 
@@ -65,7 +65,7 @@ async fn read(http: Option<fn(&str) -> Vec<u8>>) -> (Vec<u64>, Vec<u64>, Vec<Str
     gateway.look(|g| g.http = http);
     let folder = tempfile::tempdir().unwrap();
     let runtime = gateway.runtime(folder.path(), Some("t"));
-    let identity = Identity {
+    let identity = ArtifactIdentity {
         session: session(),
         run: plan("turn-1", "").run,
         path: ArtifactPath::new("large.bin").unwrap(),

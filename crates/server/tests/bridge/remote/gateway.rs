@@ -12,9 +12,9 @@ use threadline_contract::{
     RuntimeId, SessionKey, Sha256 as Digest, Usage,
 };
 use threadline_runtimes::{
-    Ask, Availability, Body, End, EndStatus, Follow, Frame, Identity, LaneSize, Logged, Manifest,
-    Pending, Places, ReadAt, Readiness, Registry, Room, RoomRules, RunRef, Runtime, Signal,
-    TurnPlan, Update,
+    ArtifactIdentity, Ask, Availability, Body, End, EndStatus, Follow, Frame, LaneSize, Logged,
+    Manifest, Pending, Places, ReadAt, Readiness, Registry, Room, RoomRules, RunRef, Runtime,
+    Signal, TurnPlan, Update,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -316,7 +316,7 @@ impl Runtime for Remote {
     fn make_room(&self, _: RoomRules) -> Pending<'_, Result<Room, Fault>> {
         Box::pin(async { Ok(Room::default()) })
     }
-    fn open<'a>(&'a self, artifact: &'a Identity) -> Pending<'a, Result<Body, Fault>> {
+    fn open<'a>(&'a self, artifact: &'a ArtifactIdentity) -> Pending<'a, Result<Body, Fault>> {
         Box::pin(async {
             self.0.file()?;
             Ok(Body {
