@@ -1,63 +1,40 @@
 //! How often one token may ask.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Instant,
+use std::num::NonZeroU32;
+
+use governor::{
+    Quota, RateLimiter,
+    clock::{Clock as _, DefaultClock},
+    state::keyed::HashMapStateStore,
 };
 
 use crate::gate::TokenHash;
 
 /// Seconds' worth of requests that may come at once.
-const BURST: f64 = 2.0;
+const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
 /// Tokens that are counted at once; only those that exist come this far.
-const MOST: usize = 4096;
+const MAX_TOKENS: usize = 4096;
 
-/// A bucket for each token, which fills at the rate.
-pub(crate) struct Rate {
-    per_second: f64,
-    buckets: Mutex<HashMap<TokenHash, Bucket>>,
-}
-
-struct Bucket {
-    left: f64,
-    at: Instant,
-}
+/// Counts the requests of each token.
+pub(crate) struct Rate(RateLimiter<TokenHash, HashMapStateStore<TokenHash>, DefaultClock>);
 
 impl Rate {
     /// No rate, when it is zero.
     pub(crate) fn new(per_second: u32) -> Option<Self> {
-        (per_second > 0).then(|| Self {
-            per_second: per_second.into(),
-            buckets: Mutex::default(),
-        })
+        let rate = NonZeroU32::new(per_second)?;
+        let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(BURST));
+        Some(Self(RateLimiter::hashmap(quota)))
     }
 
     /// One more request; or the seconds after which there may be one.
     pub(crate) fn take(&self, token: &TokenHash) -> Result<(), u64> {
-        let full = self.per_second * BURST;
-        let now = Instant::now();
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MOST {
-            // A bucket that is full again says nothing.
-            buckets.retain(|_, b| b.filled(now, self.per_second) < full);
+        if self.0.len() >= MAX_TOKENS {
+            // What is counted of a token that may ask as often as any other says nothing.
+            self.0.retain_recent();
         }
-        let bucket = buckets.entry(*token).or_insert(Bucket {
-            left: full,
-            at: now,
-        });
-        bucket.left = bucket.filled(now, self.per_second).min(full);
-        bucket.at = now;
-        if bucket.left < 1.0 {
-            return Err(((1.0 - bucket.left) / self.per_second).ceil().max(1.0) as u64);
-        }
-        bucket.left -= 1.0;
-        Ok(())
-    }
-}
-
-impl Bucket {
-    fn filled(&self, now: Instant, per_second: f64) -> f64 {
-        self.left + now.duration_since(self.at).as_secs_f64() * per_second
+        self.0.check_key(token).map_err(|refused| {
+            let wait = refused.wait_time_from(self.0.clock().now());
+            wait.as_secs_f64().ceil().max(1.0) as u64
+        })
     }
 }
