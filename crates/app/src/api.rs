@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use threadline_contract::{
-    AppThreadKey, Deliverable, LoadClass, Millis, PermissionPolicy, Progress, Question,
-    QueuePlace, RequestId, ResultCode, RunId, RuntimeId, SessionUpdate,
+    AppThreadKey, Deliverable, LoadClass, Millis, PermissionPolicy, Progress, Question, QueuePlace,
+    RequestId, ResultCode, RunId, RuntimeId, SessionUpdate,
     method::Gc,
     thread::{Lifecycle, SyncStatus, SyncedFile, TaskThread},
     turn::InlineAttachment,

@@ -115,10 +115,7 @@ impl Lane {
     }
 
     /// The places in line of those that may start now, with one more behind them all.
-    fn may_begin<'a>(
-        &'a self,
-        more: Option<&'a AppThreadKey>,
-    ) -> impl Iterator<Item = usize> + 'a {
+    fn may_begin<'a>(&'a self, more: Option<&'a AppThreadKey>) -> impl Iterator<Item = usize> + 'a {
         let active = self.active.iter().map(|thread| (thread, Standing::Active));
         let waiting = self.waiting.iter().map(|(thread, _)| thread).chain(more);
         let waiting = waiting.map(|thread| (thread, Standing::Waiting));

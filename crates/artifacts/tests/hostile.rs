@@ -6,7 +6,7 @@
 #![cfg(target_os = "linux")]
 
 mod common;
-#[path = "common/nobody.rs"]
+#[path = "../../files/tests/common/nobody.rs"]
 mod nobody;
 
 use std::{

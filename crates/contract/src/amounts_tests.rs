@@ -95,7 +95,10 @@ fn sizes_are_read_as_they_are_written() {
 #[test]
 fn ages_need_their_unit() {
     let read = ["30d", "12h", "2w", "1.5h", "0s", "30", "d", "3 months"];
-    let read: Vec<Option<u64>> = read.iter().map(|t| Some(read_age(t).ok()?.as_secs())).collect();
+    let read: Vec<Option<u64>> = read
+        .iter()
+        .map(|t| Some(read_age(t).ok()?.as_secs()))
+        .collect();
     let want = [
         Some(2_592_000),
         Some(43_200),

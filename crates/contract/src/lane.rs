@@ -42,18 +42,22 @@ mod tests {
     use super::{Standing::*, *};
 
     fn beginning(turns: &[(&str, Standing)], places: usize) -> Vec<usize> {
-        let turns = turns.iter().map(|(conversation, standing)| (conversation, *standing));
+        let turns = turns
+            .iter()
+            .map(|(conversation, standing)| (conversation, *standing));
         may_begin(turns, places).collect()
     }
 
     #[test]
     fn first_come_first_served() {
-        let turns = [("a", Active), ("b", Waiting), ("c", Waiting), ("d", Waiting)];
+        let turns = [
+            ("a", Active),
+            ("b", Waiting),
+            ("c", Waiting),
+            ("d", Waiting),
+        ];
         let begin = [0, 1, 2, 3, 9].map(|places| beginning(&turns, places));
-        assert_eq!(
-            begin,
-            [vec![], vec![], vec![1], vec![1, 2], vec![1, 2, 3]]
-        );
+        assert_eq!(begin, [vec![], vec![], vec![1], vec![1, 2], vec![1, 2, 3]]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::{
     path::Path,
 };
 
-use common::{both, handed_to_nobody, refusal};
+use common::{both, nobody, refusal};
 use pretty_assertions::assert_eq;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use threadline_files::{Access, Entry, FileKind, Reason, Resolver, Result, Root};
@@ -376,7 +376,7 @@ fn a_tree_is_removed_without_touching_what_it_points_to() {
 
 #[test]
 fn read_only_and_forbidden_places_say_so() {
-    if handed_to_nobody("read_only_and_forbidden_places_say_so") {
+    if nobody::handed_over("read_only_and_forbidden_places_say_so") {
         return;
     }
     let t = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use common::{both, handed_to_nobody};
+use common::{both, nobody};
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat, openat};
@@ -116,7 +116,7 @@ fn everything_is_named_in_one_order() {
 
 #[test]
 fn an_unreadable_folder_is_a_problem_not_an_end() {
-    if handed_to_nobody("an_unreadable_folder_is_a_problem_not_an_end") {
+    if nobody::handed_over("an_unreadable_folder_is_a_problem_not_an_end") {
         return;
     }
     let t = tempfile::tempdir().unwrap();

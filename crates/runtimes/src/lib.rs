@@ -22,6 +22,6 @@ pub use threadline_artifacts::ArtifactIdentity;
 
 pub use runtime::{
     AgentHost, Ask, Attachment, Availability, Body, End, EndStatus, Follow, Frame, HostCleanup,
-    LAST_WORDS, LaneSize, Logged, Manifest, Pending, Places, ReadAt, Readiness, Registry,
-    Room, RoomRules, RunRef, Runtime, Signal, Stands, TurnPlan, Update,
+    LAST_WORDS, LaneSize, Logged, Manifest, Pending, Places, ReadAt, Readiness, Registry, Room,
+    RoomRules, RunRef, Runtime, Signal, Stands, TurnPlan, Update,
 };

@@ -128,8 +128,7 @@ impl Bridge {
         time: AnswerTime,
     ) -> Result<reqwest::Response, Missed> {
         let handed = Handed::new("POST", ENTRY, &body);
-        self.send(node, caller, handed, headers, body, time)
-            .await
+        self.send(node, caller, handed, headers, body, time).await
     }
 
     /// Asks another server for a file that is at an address of this one. What arrives is the file with this

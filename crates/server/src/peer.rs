@@ -22,7 +22,7 @@ use crate::{
     Bridge, Gate, access,
     answer::success_text,
     dispatch::dispatch,
-    forward::{self, Missed, AnswerTime},
+    forward::{self, AnswerTime, Missed},
     gate::{TokenHash, too_often},
     notice,
     sse::LOOK_AT_PROGRESS,

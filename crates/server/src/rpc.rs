@@ -22,7 +22,7 @@ use crate::{
     body,
     dispatch::{dispatch, value},
     events::last_event_id,
-    forward::{self, Missed, AnswerTime},
+    forward::{self, AnswerTime, Missed},
     gate::Way,
     sse,
     turn::{self, Begun},

@@ -4,13 +4,13 @@
 use jiff::{Timestamp, tz::TimeZone};
 use maud::{Markup, html};
 use threadline_app::api::{FilesNow, Summary, ThreadView};
-pub(crate) use threadline_contract::{
-    amounts::{count, duration, size},
-    code::beside,
-};
 use threadline_contract::{
     Code, Millis, ResultCode, RuntimeId, Stage, Usage, amounts,
     thread::{Lifecycle, SyncStatus},
+};
+pub(crate) use threadline_contract::{
+    amounts::{count, duration, size},
+    code::beside,
 };
 
 /// Characters of a title that stands beside other words.

@@ -11,8 +11,8 @@ use threadline_contract::{
 use super::{App, Core};
 use crate::{
     api::{
-        Asked, AskedQuestion, Home, List, ListParams, Problems, RuntimeView,
-        Runtimes, Summary, ThreadView, Totals,
+        Asked, AskedQuestion, Home, List, ListParams, Problems, RuntimeView, Runtimes, Summary,
+        ThreadView, Totals,
     },
     bridge::{lenient, strange},
     endpoints::LOCAL,

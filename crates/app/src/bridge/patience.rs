@@ -45,8 +45,8 @@ impl Patience {
     pub(crate) fn failed(&mut self, now: Instant) -> Option<Duration> {
         let since = *self.since.get_or_insert(now);
         let pause = self.pauses.next_pause();
-        let is_over = self.pauses.count() > self.allowed
-            && now.duration_since(since) >= self.window;
+        let is_over =
+            self.pauses.count() > self.allowed && now.duration_since(since) >= self.window;
         (!is_over).then_some(pause)
     }
 }

@@ -1,15 +1,13 @@
 //! What a page or a terminal that watches gets to see.
 
-use std::{pin::Pin, time::Duration};
+use std::time::Duration;
 
-use futures_util::{Stream, StreamExt as _};
+use futures_util::StreamExt as _;
 use pretty_assertions::assert_eq;
 use threadline_app::api::{AppEvent, Begin, Summary};
 use threadline_contract::thread::Lifecycle;
 
-use crate::support::{Plan, World, deletion, eventually, settled};
-
-type Events = Pin<Box<dyn Stream<Item = AppEvent> + Send>>;
+use crate::support::{Events, Plan, World, deletion, eventually, settled};
 
 async fn next(events: &mut Events) -> AppEvent {
     let event = tokio::time::timeout(Duration::from_secs(10), events.next()).await;
@@ -31,13 +29,7 @@ async fn a_watcher_sees_the_whole_log_the_state_and_the_files() {
     let world = World::new().await;
     world.bridge.always(Plan::hold());
     let thread = world.send("go").await.thread;
-    let mut events: Events = Box::pin(
-        world
-            .app
-            .events(&thread.name, Begin::After(0))
-            .await
-            .unwrap(),
-    );
+    let mut events = world.watch(&thread, Begin::After(0)).await;
     eventually("the run", || async {
         world.bridge.run_of(&thread.thread_id).is_some()
     })
@@ -78,22 +70,10 @@ async fn a_watcher_sees_the_whole_log_the_state_and_the_files() {
     // Another turn goes into the same log; a late watcher resumes from where it was.
     world.bridge.always(Plan::done("more"));
     world.send_to(&thread.name, "again").await;
-    let mut late: Events = Box::pin(
-        world
-            .app
-            .events(&thread.name, Begin::After(3))
-            .await
-            .unwrap(),
-    );
+    let mut late = world.watch(&thread, Begin::After(3)).await;
     let first = until(&mut late, |event| event.id()).await;
     assert_eq!(first, 4);
-    let mut all: Events = Box::pin(
-        world
-            .app
-            .events(&thread.name, Begin::After(0))
-            .await
-            .unwrap(),
-    );
+    let mut all = world.watch(&thread, Begin::After(0)).await;
     let mut seen = Vec::new();
     while seen.len() < 5 {
         seen.push(until(&mut all, |event| event.id()).await);
@@ -101,21 +81,9 @@ async fn a_watcher_sees_the_whole_log_the_state_and_the_files() {
     assert_eq!(seen, [1, 2, 3, 4, 5]);
 
     // A page begins with the end of the log, and is told on from there whatever happens to the bridge.
-    let mut last: Events = Box::pin(
-        world
-            .app
-            .events(&thread.name, Begin::Last(2))
-            .await
-            .unwrap(),
-    );
+    let mut last = world.watch(&thread, Begin::Last(2)).await;
     assert_eq!(until(&mut last, |event| event.id()).await, 4);
-    let mut news: Events = Box::pin(
-        world
-            .app
-            .events(&thread.name, Begin::Last(0))
-            .await
-            .unwrap(),
-    );
+    let mut news = world.watch(&thread, Begin::Last(0)).await;
     until(&mut news, |event| {
         matches!(event, AppEvent::Thread(_)).then_some(())
     })
@@ -133,13 +101,7 @@ async fn a_watcher_outlives_the_bridge() {
     let world = World::new().await;
     world.bridge.always(Plan::hold());
     let thread = world.send("go").await.thread;
-    let mut events: Events = Box::pin(
-        world
-            .app
-            .events(&thread.name, Begin::After(0))
-            .await
-            .unwrap(),
-    );
+    let mut events = world.watch(&thread, Begin::After(0)).await;
     assert_eq!(until(&mut events, |event| event.id()).await, 1);
     let run = world.bridge.run_of(&thread.thread_id).unwrap();
     for n in 2..6 {
@@ -155,13 +117,7 @@ async fn questions_show_and_go_when_they_are_answered() {
     let world = World::new().await;
     world.bridge.always(Plan::hold());
     let thread = world.send("go").await.thread;
-    let mut events: Events = Box::pin(
-        world
-            .app
-            .events(&thread.name, Begin::After(0))
-            .await
-            .unwrap(),
-    );
+    let mut events = world.watch(&thread, Begin::After(0)).await;
     until(&mut events, |event| event.id()).await;
     let run = world.bridge.run_of(&thread.thread_id).unwrap();
     let asked = world.bridge.ask(&run, "Which?");
@@ -212,13 +168,7 @@ async fn everybody_hears_what_changes_and_a_removal_ends_the_stream() {
     })
     .await;
     assert_eq!(done.title, "other");
-    let mut own: Events = Box::pin(
-        world
-            .app
-            .events(&thread.name, Begin::After(0))
-            .await
-            .unwrap(),
-    );
+    let mut own = world.watch(&thread, Begin::After(0)).await;
     world.app.archive(&thread.name).await.unwrap();
     world.app.delete(deletion(&thread)).await.unwrap();
     let gone = until(&mut changes, |event| match event {
@@ -246,13 +196,7 @@ async fn events_come_back_from_the_wire_as_they_went() {
     let world = World::new().await;
     world.bridge.always(Plan::done("ok").file("a.txt", "a"));
     let thread = world.done("go").await;
-    let mut events: Events = Box::pin(
-        world
-            .app
-            .events(&thread.name, Begin::After(0))
-            .await
-            .unwrap(),
-    );
+    let mut events = world.watch(&thread, Begin::After(0)).await;
     for _ in 0..3 {
         let event = next(&mut events).await;
         let data = event.data().unwrap().to_string();
@@ -268,13 +212,7 @@ async fn a_watcher_that_goes_leaves_nothing_behind() {
     let world = World::new().await;
     let thread = world.done("go").await;
     for _ in 0..50 {
-        let mut events: Events = Box::pin(
-            world
-                .app
-                .events(&thread.name, Begin::After(0))
-                .await
-                .unwrap(),
-        );
+        let mut events = world.watch(&thread, Begin::After(0)).await;
         next(&mut events).await;
     }
     // Closing waits for every task that is left; one that hung on a watcher would hang it.

@@ -4,11 +4,11 @@ use pretty_assertions::assert_eq;
 use threadline_app::api::{FilesNow, ListParams};
 use threadline_contract::{
     Code, ResultCode,
-    thread::{Lifecycle, SyncStatus, SyncedFile, TaskThread},
+    thread::{SyncStatus, SyncedFile, TaskThread},
 };
 
 use crate::support::{
-    Download, Plan, World, eventually, id, on_openclaw, paths, settled, sha, standing, sync_of,
+    DELIVERED, Download, Plan, World, eventually, id, paths, settled, sha, standing, sync_of,
     transcript, tree,
 };
 
@@ -21,16 +21,9 @@ async fn a17_the_files_of_a_run_come_home_verified() {
             .file("b.bin", vec![0, 1, 2])
             .file("empty", ""),
     );
-    let thread = world.app.send(on_openclaw("go")).await.unwrap().thread;
+    let thread = world.send_to_openclaw("go").await.thread;
     let done = world.settled(id(&thread)).await;
-    assert_eq!(
-        standing(&done),
-        (
-            Lifecycle::Ready,
-            Some(ResultCode::Success),
-            Some(SyncStatus::Synced)
-        )
-    );
+    assert_eq!(standing(&done), DELIVERED);
     assert_eq!(sync_of(&done), (SyncStatus::Synced, ""));
     assert_eq!(paths(&done), ["b.bin", "empty", "reports/final ü.md"]);
     let file = |path: &str, bytes: &[u8]| SyncedFile {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use pretty_assertions::assert_eq;
-use threadline_app::{LaneSize, api::RetryParams};
+use threadline_app::api::RetryParams;
 use threadline_contract::{
     Code, Deliverable, ResultCode, context, method,
     thread::{Lifecycle, SyncStatus},
@@ -65,15 +65,9 @@ async fn a11_what_the_lane_and_its_queue_cannot_take_is_turned_away() {
 
 #[tokio::test]
 async fn a_turn_that_was_turned_away_is_tried_again_with_its_files() {
-    let world = World::with(|c| {
-        c.lane = LaneSize {
-            active: 1,
-            queued: 0,
-        };
-    })
-    .await;
+    let world = World::with_lane(1, 0).await;
     world.bridge.always(Plan::hold());
-    let first = world.app.send(on_openclaw("the only one")).await.unwrap();
+    let first = world.send_to_openclaw("the only one").await;
     let mut second = on_openclaw("with a file");
     second.inline = vec![InlineAttachment {
         name: "data.csv".to_owned(),
@@ -119,16 +113,10 @@ async fn a_turn_that_was_turned_away_is_tried_again_with_its_files() {
 
 #[tokio::test]
 async fn a12_a_queued_turn_that_is_stopped_is_never_sent() {
-    let world = World::with(|c| {
-        c.lane = LaneSize {
-            active: 1,
-            queued: 9,
-        }
-    })
-    .await;
+    let world = World::with_lane(1, 9).await;
     world.bridge.always(Plan::hold());
-    let first = world.app.send(on_openclaw("first")).await.unwrap().thread;
-    let second = world.app.send(on_openclaw("second")).await.unwrap();
+    let first = world.send_to_openclaw("first").await.thread;
+    let second = world.send_to_openclaw("second").await;
     assert_eq!(second.queue.map(|q| (q.position, q.queued)), Some((1, 1)));
     let second = second.thread;
     let waiting = (Lifecycle::Queued, None, Some(SyncStatus::Queued));
@@ -155,24 +143,18 @@ async fn a12_a_queued_turn_that_is_stopped_is_never_sent() {
 
 #[tokio::test]
 async fn a40_waiting_turns_survive_a_restart_in_their_order() {
-    let mut world = World::with(|c| {
-        c.lane = LaneSize {
-            active: 1,
-            queued: 9,
-        }
-    })
-    .await;
+    let mut world = World::with_lane(1, 9).await;
     world
         .bridge
         .plan(|turn| match turn.prompt.contains("first") {
             true => Plan::hold(),
             false => Plan::done("ok"),
         });
-    let a = world.app.send(on_openclaw("first")).await.unwrap().thread;
-    let b = world.app.send(on_openclaw("b1")).await.unwrap().thread;
+    let a = world.send_to_openclaw("first").await.thread;
+    let b = world.send_to_openclaw("b1").await.thread;
     world.send_to(id(&a), "a2").await;
     world.send_to(id(&b), "b2").await;
-    let c = world.app.send(on_openclaw("c1")).await.unwrap().thread;
+    let c = world.send_to_openclaw("c1").await.thread;
     let run = wait_for_run(&world, &a).await;
     world.restart().await;
     assert_eq!(world.bridge.runs().len(), 1);

@@ -2,10 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use threadline_app::{
-    LaneSize,
-    api::{self, CancelRunParams},
-};
+use threadline_app::api::{self, CancelRunParams};
 use threadline_contract::{ResultCode, method, thread::TurnState};
 
 use crate::support::{Plan, World, id, on_openclaw, settled, wait_for_run};
@@ -49,13 +46,7 @@ async fn a_thread_of_this_app_knows_that_its_run_was_cancelled_here() {
 
 #[tokio::test]
 async fn turns_that_wait_here_stand_in_the_line_that_the_status_tells() {
-    let world = World::with(|c| {
-        c.lane = LaneSize {
-            active: 1,
-            queued: 9,
-        }
-    })
-    .await;
+    let world = World::with_lane(1, 9).await;
     world.bridge.always(Plan::hold());
     let counted = || async {
         let status = world.app.operator_status().await.unwrap().of;

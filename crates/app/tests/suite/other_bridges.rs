@@ -18,9 +18,7 @@ use threadline_contract::{
     thread::{Lifecycle, SyncStatus},
 };
 
-use crate::support::{
-    World, eventually, id, on_openclaw, paths, sha, standing, sync_of, transcript,
-};
+use crate::support::{DELIVERED, World, eventually, id, paths, sha, standing, sync_of, transcript};
 
 const FILE: &str = "# Rivers\n";
 
@@ -141,16 +139,9 @@ async fn snapshots_with_the_words_of_the_documents_alone_are_taken() {
         ],
     )
     .await;
-    let sent = world.app.send(on_openclaw("go")).await.unwrap();
+    let sent = world.send_to_openclaw("go").await;
     let done = world.settled(id(&sent.thread)).await;
-    assert_eq!(
-        standing(&done),
-        (
-            Lifecycle::Ready,
-            Some(ResultCode::Success),
-            Some(SyncStatus::Synced)
-        )
-    );
+    assert_eq!(standing(&done), DELIVERED);
     assert_eq!(
         transcript(&done),
         [("user", "go", false), ("assistant", "Here it is.", false)]
@@ -172,7 +163,7 @@ async fn a_stage_that_is_not_known_is_shown_as_unknown_with_its_words() {
         ],
     )
     .await;
-    let sent = world.app.send(on_openclaw("go")).await.unwrap().thread;
+    let sent = world.send_to_openclaw("go").await.thread;
     let seen = || async { world.app.show(id(&sent)).await.unwrap().progress };
     eventually("its progress", || async { seen().await.is_some() }).await;
     let unknown = Progress {
@@ -203,7 +194,7 @@ async fn updates_with_few_and_unknown_words_are_followed() {
         ],
     )
     .await;
-    let sent = world.app.send(on_openclaw("go")).await.unwrap().thread;
+    let sent = world.send_to_openclaw("go").await.thread;
     let asked = || async { world.app.show(id(&sent)).await.unwrap().questions };
     eventually("the question", || async { !asked().await.is_empty() }).await;
     let question = asked().await.remove(0);
@@ -290,7 +281,7 @@ async fn ends_with_unknown_words_are_ends_and_what_was_left_out_is_named() {
     ];
     for (end, code, sync) in cases {
         let (world, _) = world(vec![], vec![(method::START, vec![end.clone()])]).await;
-        let sent = world.app.send(on_openclaw("go")).await.unwrap().thread;
+        let sent = world.send_to_openclaw("go").await.thread;
         let done = world.settled(id(&sent)).await;
         assert_eq!(
             standing(&done),
@@ -352,7 +343,7 @@ async fn offers_are_read_as_far_as_they_go() {
         .unwrap()
         .answers
         .push((method::START, vec![nameless]));
-    let sent = world.app.send(on_openclaw("go")).await.unwrap().thread;
+    let sent = world.send_to_openclaw("go").await.thread;
     let done = world.settled(id(&sent)).await;
     assert_eq!(
         standing(&done).1,

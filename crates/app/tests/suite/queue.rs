@@ -1,9 +1,8 @@
 //! Turns that wait, one by one: seen, dropped, edited, and stopped without touching the others.
 
 use pretty_assertions::assert_eq;
-use threadline_app::{
-    LaneSize,
-    api::{EditTurnParams, Queue, QueueParams, QueuedTurnView, SendParams, TurnParams, WaitsFor},
+use threadline_app::api::{
+    EditTurnParams, Queue, QueueParams, QueuedTurnView, SendParams, TurnParams, WaitsFor,
 };
 use threadline_contract::{
     Code, Deliverable, QueuePlace, RequestId, ResultCode, context, method,
@@ -11,9 +10,7 @@ use threadline_contract::{
     turn::InlineAttachment,
 };
 
-use crate::support::{
-    Plan, World, eventually, id, on_openclaw, prompt_of, settled, standing, wait_for_run,
-};
+use crate::support::{Plan, World, eventually, id, prompt_of, settled, standing, wait_for_run};
 
 /// A thread with a run that goes on, and these turns behind it.
 async fn busy(world: &World, waiting: &[&str]) -> TaskThread {
@@ -60,16 +57,10 @@ fn sent(world: &World) -> Vec<String> {
 
 #[tokio::test]
 async fn every_turn_that_waits_is_listed_with_its_place() {
-    let world = World::with(|c| {
-        c.lane = LaneSize {
-            active: 1,
-            queued: 9,
-        }
-    })
-    .await;
+    let world = World::with_lane(1, 9).await;
     world.bridge.always(Plan::hold());
-    let first = world.app.send(on_openclaw("first")).await.unwrap().thread;
-    let other = world.app.send(on_openclaw("other")).await.unwrap().thread;
+    let first = world.send_to_openclaw("first").await.thread;
+    let other = world.send_to_openclaw("other").await.thread;
     let more = SendParams {
         thread: Some(first.name.clone()),
         inline: vec![InlineAttachment {
@@ -210,16 +201,10 @@ async fn one_waiting_turn_is_dropped_and_nothing_else() {
 
 #[tokio::test]
 async fn the_only_turn_of_a_thread_that_waits_leaves_it_ready_when_it_is_dropped() {
-    let world = World::with(|c| {
-        c.lane = LaneSize {
-            active: 1,
-            queued: 9,
-        }
-    })
-    .await;
+    let world = World::with_lane(1, 9).await;
     world.bridge.always(Plan::hold());
-    world.app.send(on_openclaw("first")).await.unwrap();
-    let second = world.app.send(on_openclaw("second")).await.unwrap().thread;
+    world.send_to_openclaw("first").await;
+    let second = world.send_to_openclaw("second").await.thread;
     let after = world.app.queue_drop(turn(&second, 0)).await.unwrap();
     assert_eq!(
         standing(&after.thread),
@@ -244,21 +229,15 @@ async fn the_only_turn_of_a_thread_that_waits_leaves_it_ready_when_it_is_dropped
 
 #[tokio::test]
 async fn a_waiting_turn_is_sent_with_its_new_words() {
-    let mut world = World::with(|c| {
-        c.lane = LaneSize {
-            active: 1,
-            queued: 9,
-        }
-    })
-    .await;
+    let mut world = World::with_lane(1, 9).await;
     world
         .bridge
         .plan(|turn| match turn.prompt.ends_with("first") {
             true => Plan::hold(),
             false => Plan::done("ok"),
         });
-    let first = world.app.send(on_openclaw("first")).await.unwrap().thread;
-    let second = world.app.send(on_openclaw("secnod")).await.unwrap().thread;
+    let first = world.send_to_openclaw("first").await.thread;
+    let second = world.send_to_openclaw("secnod").await.thread;
     world.send_to(id(&second), "third").await;
     let edit = EditTurnParams {
         thread: second.name.clone(),

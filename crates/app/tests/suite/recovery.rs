@@ -12,7 +12,8 @@ use threadline_contract::{
 };
 
 use crate::support::{
-    Plan, World, eventually, id, on_openclaw, paths, settled, standing, transcript, wait_for_run,
+    DELIVERED, Plan, World, eventually, id, on_openclaw, paths, settled, standing, transcript,
+    wait_for_run,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,14 +48,7 @@ async fn a_stream_that_is_cut_thirty_times_brings_every_event_once() {
         }
     }
     let done = world.settled(id(&thread)).await;
-    assert_eq!(
-        standing(&done),
-        (
-            Lifecycle::Ready,
-            Some(ResultCode::Success),
-            Some(SyncStatus::Synced)
-        )
-    );
+    assert_eq!(standing(&done), DELIVERED);
     // The turn's own stream was cut as often, resumed from where it broke, and ran once.
     let turns = world.bridge.turns();
     assert!(turns.len() >= 31, "{}", turns.len());
@@ -128,14 +122,7 @@ async fn a_bridge_that_stays_away_is_given_up_on_with_a_code_and_its_result_fetc
     let done = world
         .until(id(&thread), |t| settled(t) && !paths(t).is_empty())
         .await;
-    assert_eq!(
-        standing(&done),
-        (
-            Lifecycle::Ready,
-            Some(ResultCode::Success),
-            Some(SyncStatus::Synced)
-        )
-    );
+    assert_eq!(standing(&done), DELIVERED);
     assert_eq!(
         transcript(&done).last(),
         Some(&("assistant", "later", false))
@@ -148,14 +135,7 @@ async fn b47_a_stream_that_ends_without_a_result_is_polled() {
     world.bridge.shared.no_result.store(true, Ordering::SeqCst);
     world.bridge.always(Plan::done("found").file("a.txt", "a"));
     let done = world.done("go").await;
-    assert_eq!(
-        standing(&done),
-        (
-            Lifecycle::Ready,
-            Some(ResultCode::Success),
-            Some(SyncStatus::Synced)
-        )
-    );
+    assert_eq!(standing(&done), DELIVERED);
     assert_eq!(
         transcript(&done),
         [("user", "go", false), ("assistant", "found", false)]
@@ -207,7 +187,7 @@ async fn noise_on_the_stream_is_survived() {
 async fn a_restart_while_running_goes_on_with_the_same_run() {
     let mut world = World::new().await;
     world.bridge.always(Plan::hold());
-    let thread = world.app.send(on_openclaw("go")).await.unwrap().thread;
+    let thread = world.send_to_openclaw("go").await.thread;
     let run = wait_for_run(&world, &thread).await;
     let question = world.bridge.ask(&run, "Which one?");
     eventually("the question", || async {
@@ -230,14 +210,7 @@ async fn a_restart_while_running_goes_on_with_the_same_run() {
         .bridge
         .complete(&run, Plan::done("ok").file("a.txt", "a"));
     let done = world.settled(id(&thread)).await;
-    assert_eq!(
-        standing(&done),
-        (
-            Lifecycle::Ready,
-            Some(ResultCode::Success),
-            Some(SyncStatus::Synced)
-        )
-    );
+    assert_eq!(standing(&done), DELIVERED);
     assert_eq!(world.bridge.runs().len(), 1);
     assert_eq!(transcript(&done).len(), 2);
     assert_eq!(world.app.show(id(&thread)).await.unwrap().questions, []);
@@ -390,14 +363,7 @@ async fn an_app_that_is_stopped_again_and_again_loses_nothing_and_runs_nothing_t
     }
     for thread in &threads {
         let done = world.settled(id(thread)).await;
-        assert_eq!(
-            standing(&done),
-            (
-                Lifecycle::Ready,
-                Some(ResultCode::Success),
-                Some(SyncStatus::Synced)
-            )
-        );
+        assert_eq!(standing(&done), DELIVERED);
         assert_eq!(paths(&done), ["a.txt", "b/c.txt"]);
         assert_eq!(world.read(&done, "b/c.txt"), "def");
         assert_eq!(transcript(&done).len(), 2);

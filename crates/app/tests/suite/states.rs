@@ -175,13 +175,7 @@ async fn a_bridge_that_cannot_be_heard_is_named_while_it_is_waited_for() {
     let world = World::new().await;
     world.bridge.down().await;
     let thread = world.send("go").await.thread;
-    let mut events = Box::pin(
-        world
-            .app
-            .events(&thread.name, Begin::After(0))
-            .await
-            .unwrap(),
-    );
+    let mut events = world.watch(&thread, Begin::After(0)).await;
     let mut next = async |wanted: bool| {
         loop {
             match events.next().await.unwrap() {

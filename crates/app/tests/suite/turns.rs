@@ -11,8 +11,8 @@ use threadline_contract::{
 };
 
 use crate::support::{
-    Plan, World, eventually, id, on_openclaw, paths, prompt_of, settled, standing, transcript,
-    wait_for_run,
+    DELIVERED, Plan, World, eventually, id, on_openclaw, paths, prompt_of, settled, standing,
+    transcript, wait_for_run,
 };
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn a16_a_running_handle_is_kept_and_asked_again_and_is_no_result() {
     let world = World::new().await;
     world.bridge.shared.handles.store(true, Ordering::SeqCst);
     world.bridge.always(Plan::hold());
-    let thread = world.app.send(on_openclaw("long")).await.unwrap().thread;
+    let thread = world.send_to_openclaw("long").await.thread;
     eventually("polling", || async {
         world.bridge.calls(method::TASKS_GET).len() > 3
     })
@@ -61,7 +61,7 @@ async fn a16_a_running_handle_is_kept_and_asked_again_and_is_no_result() {
 async fn a19_a41_a43_success_without_files_is_said_so_whatever_the_text_or_the_folder_says() {
     let world = World::new().await;
     world.bridge.always(Plan::hold());
-    let thread = world.app.send(on_openclaw("report")).await.unwrap().thread;
+    let thread = world.send_to_openclaw("report").await.thread;
     std::fs::write(world.workspace(&thread).join("report.pdf"), "not the run's").unwrap();
     let run = wait_for_run(&world, &thread).await;
     world
@@ -157,14 +157,7 @@ async fn a23_a_run_past_its_time_is_let_go_and_can_be_fetched_later() {
     let done = world
         .until(id(&thread), |t| settled(t) && !paths(t).is_empty())
         .await;
-    assert_eq!(
-        standing(&done),
-        (
-            Lifecycle::Ready,
-            Some(ResultCode::Success),
-            Some(SyncStatus::Synced)
-        )
-    );
+    assert_eq!(standing(&done), DELIVERED);
     assert_eq!(
         transcript(&done).last(),
         Some(&("assistant", "at last", false))

@@ -7,22 +7,27 @@ mod script;
 use std::{
     future::Future,
     path::{Path, PathBuf},
+    pin::Pin,
     sync::Once,
     time::Duration,
 };
 
 pub(crate) use bridge::{Call, FakeBridge};
 pub(crate) use content::{Content, sha};
+use futures_util::Stream;
 pub(crate) use script::{Download, Plan};
 use threadline_app::{
-    App, Config, Endpoint, Timings,
-    api::{DeleteParams, SendParams, ThreadView},
+    App, Config, Endpoint, LaneSize, Timings,
+    api::{AppEvent, Begin, DeleteParams, SendParams, ThreadView},
 };
 use threadline_contract::{
     ResultCode, RunId,
     thread::{Lifecycle, SyncStatus, TaskThread},
 };
 use threadline_retry::Backoff;
+
+/// What a watcher sees.
+pub(crate) type Events = Pin<Box<dyn Stream<Item = AppEvent> + Send>>;
 
 /// A bridge, a home and an app on both.
 pub(crate) struct World {
@@ -82,6 +87,11 @@ impl World {
         }
     }
 
+    /// With a lane of few places.
+    pub(crate) async fn with_lane(active: usize, queued: usize) -> Self {
+        Self::with(|config| config.lane = LaneSize { active, queued }).await
+    }
+
     /// Ends the app at whatever it is doing and opens it anew.
     pub(crate) async fn restart(&mut self) {
         self.app.close().await.unwrap();
@@ -98,6 +108,16 @@ impl World {
             ..prompt_of(prompt)
         };
         self.app.send(params).await.unwrap()
+    }
+
+    /// Sends to the gateway.
+    pub(crate) async fn send_to_openclaw(&self, prompt: &str) -> ThreadView {
+        self.app.send(on_openclaw(prompt)).await.unwrap()
+    }
+
+    /// What somebody sees who watches a thread.
+    pub(crate) async fn watch(&self, thread: &TaskThread, begin: Begin) -> Events {
+        Box::pin(self.app.events(&thread.name, begin).await.unwrap())
     }
 
     pub(crate) async fn thread(&self, thread: &str) -> TaskThread {
@@ -166,7 +186,16 @@ pub(crate) fn on_openclaw(prompt: &str) -> SendParams {
 }
 
 /// The three fields that say how a thread stands.
-pub(crate) fn standing(thread: &TaskThread) -> (Lifecycle, Option<ResultCode>, Option<SyncStatus>) {
+pub(crate) type Standing = (Lifecycle, Option<ResultCode>, Option<SyncStatus>);
+
+/// Of a thread whose run went well and whose files are here.
+pub(crate) const DELIVERED: Standing = (
+    Lifecycle::Ready,
+    Some(ResultCode::Success),
+    Some(SyncStatus::Synced),
+);
+
+pub(crate) fn standing(thread: &TaskThread) -> Standing {
     (
         thread.lifecycle_state.status,
         thread.lifecycle_state.last_result_code,

@@ -3,9 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use jiff::tz::TimeZone;
-use threadline_app::api::{
-    self, Asked, AskedQuestion, NoParams, ThreadParams, ThreadView,
-};
+use threadline_app::api::{self, Asked, AskedQuestion, NoParams, ThreadParams, ThreadView};
 use threadline_contract::{Code, Fault, Millis, Question, QuestionOption, method::AnswerParams};
 
 use super::Context;

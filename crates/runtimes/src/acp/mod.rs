@@ -49,8 +49,8 @@ use self::{
     past::{Line, Past},
 };
 use crate::{
-    AgentHost, Availability, Body, End, Follow, ArtifactIdentity, LaneSize, Logged, Manifest, Pending,
-    Places, Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
+    AgentHost, ArtifactIdentity, Availability, Body, End, Follow, LaneSize, Logged, Manifest,
+    Pending, Places, Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
     journaled::{Runs, Want},
 };
 

@@ -33,7 +33,7 @@ use self::{
     past::{Entry, Past},
 };
 use crate::{
-    Availability, Body, End, Follow, ArtifactIdentity, LaneSize, Logged, Manifest, Pending, Places,
+    ArtifactIdentity, Availability, Body, End, Follow, LaneSize, Logged, Manifest, Pending, Places,
     Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
     journaled::{Runs, Want},
 };

@@ -308,7 +308,10 @@ impl Trouble {
             Self::NotUnderstood(what) => {
                 format!("answered something that is not the chat-completions protocol ({what})")
             }
-            Self::TooLong => format!("gave an answer of more than {}", amounts::limit(chat::LONGEST as u64)),
+            Self::TooLong => format!(
+                "gave an answer of more than {}",
+                amounts::limit(chat::LONGEST as u64)
+            ),
         }
     }
 

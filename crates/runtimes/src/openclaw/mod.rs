@@ -58,7 +58,7 @@ use self::{
     used::Receipts,
 };
 use crate::{
-    Availability, Body, End, Follow, ArtifactIdentity, LaneSize, Logged, Manifest, Pending, Places,
+    ArtifactIdentity, Availability, Body, End, Follow, LaneSize, Logged, Manifest, Pending, Places,
     Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
 };
 

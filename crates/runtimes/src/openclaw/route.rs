@@ -53,7 +53,11 @@ impl Route {
     }
 
     /// Begins to read a file somewhere. It must be the file that is meant, in the state that is meant.
-    pub(super) async fn open(&self, identity: &ArtifactIdentity, offset: u64) -> Result<Streamed, String> {
+    pub(super) async fn open(
+        &self,
+        identity: &ArtifactIdentity,
+        offset: u64,
+    ) -> Result<Streamed, String> {
         let mut url = self.url.clone();
         url.query_pairs_mut()
             .append_pair("openclawSessionKey", identity.session.as_str())

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use threadline_contract::{AppThreadKey, QuestionId, RunId, SessionKey, Step};
 use threadline_host::{Hosts, Launch, Standing, State};
 use threadline_runtimes::{
-    Ask, End, EndStatus, Follow, Frame, ArtifactIdentity, LocalWorkspace, Logged, Manifest, Runtime as _,
-    Signal as Sign, TurnPlan, Update,
+    ArtifactIdentity, Ask, End, EndStatus, Follow, Frame, LocalWorkspace, Logged, Manifest,
+    Runtime as _, Signal as Sign, TurnPlan, Update,
     acp::{Acp, AcpConfig, AgentConfig, AgentHosts},
 };
 use tokio::time::timeout;

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use futures_util::TryStreamExt as _;
 use pretty_assertions::assert_eq;
 use threadline_contract::{ArtifactPath, Code, Sha256};
-use threadline_runtimes::{Attachment, ArtifactIdentity, LocalWorkspace, Runtime as _, TurnPlan};
+use threadline_runtimes::{ArtifactIdentity, Attachment, LocalWorkspace, Runtime as _, TurnPlan};
 
 use crate::world::{World, files, finish, plan};
 
@@ -159,7 +159,8 @@ async fn what_is_read_is_what_was_exported_or_an_error() {
         path: ArtifactPath::new("nothing.md").unwrap(),
         ..identity.clone()
     };
-    let code = async |identity: &ArtifactIdentity| builtin.open(identity).await.err().map(|f| f.code);
+    let code =
+        async |identity: &ArtifactIdentity| builtin.open(identity).await.err().map(|f| f.code);
     assert_eq!(code(&missing).await, Some(Code::ArtifactNotFound));
     let scope = builtin.prepare(&plan).await.unwrap().artifact_directory;
     fs::write(scope.join("notes.md"), "changed").unwrap();
