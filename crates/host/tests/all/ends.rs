@@ -27,6 +27,12 @@ async fn grandchild(attached: &mut Attached) -> u32 {
     u32::try_from(pid.as_u64().unwrap()).unwrap()
 }
 
+/// Has the agent work on something that it never ends.
+async fn hang(attached: &Attached) {
+    let hang = request(1, "hang", json!({}));
+    attached.control.send("k", &hang).await.unwrap();
+}
+
 fn end_of(entries: &[Entry]) -> Ended {
     match &entries.last().unwrap().what {
         What::Ended(ended) => ended.clone(),
@@ -129,11 +135,7 @@ async fn sigterm_ends_a_host_and_everything_below_it_within_two_seconds() {
     let world = World::new();
     let (state, mut attached) = world.start(&world.stubborn()).await;
     let child = grandchild(&mut attached).await;
-    attached
-        .control
-        .send("k", &request(1, "hang", json!({})))
-        .await
-        .unwrap();
+    hang(&attached).await;
     let begun = Instant::now();
     kill(state.host.pid, Signal::TERM);
     until_gone(&state).await;
@@ -182,11 +184,7 @@ async fn a_killed_host_takes_its_agent_along_and_the_loss_is_told() {
     let world = World::new();
     let (state, mut attached) = world.start(&world.stubborn()).await;
     let child = grandchild(&mut attached).await;
-    attached
-        .control
-        .send("k", &request(1, "hang", json!({})))
-        .await
-        .unwrap();
+    hang(&attached).await;
     kill(state.host.pid, Signal::KILL);
     // What was written down comes first, then the truth.
     let what = attached.frames.next().await.unwrap().unwrap().what;
@@ -509,11 +507,7 @@ async fn a_host_whose_folder_is_gone_ends_itself() {
     let mut spec = world.spec();
     spec.idle = Duration::from_secs(1);
     let (state, attached) = world.start(&spec).await;
-    attached
-        .control
-        .send("k", &request(1, "hang", json!({})))
-        .await
-        .unwrap();
+    hang(&attached).await;
     fs::remove_dir_all(world.hosts.folder(SESSION)).unwrap();
     until_gone(&state).await;
     assert!(!is_there(state.agent.pid));

@@ -68,9 +68,7 @@ async fn a_follow_up_whose_conversation_was_lost_while_it_waited_never_begins() 
     world.stop().await;
     std::fs::remove_dir_all(folder.path().join("builtin/builtin-main-draft-1")).unwrap();
     let world = World::with(folder.path(), one_at_once()).await;
-    world
-        .rpc("session.cancel", json!({"sessionId": "draft:2"}))
-        .await;
+    world.cancel("draft:2").await;
     let ended = world.ended("draft:1").await;
     assert_eq!(
         (&ended["status"], &ended["code"], &ended["message"]),

@@ -83,6 +83,12 @@ async fn sessions(world: &World, thread: &str) -> Vec<Session> {
     store.sessions_of_thread(&account, &thread).await.unwrap()
 }
 
+/// Whether a server has files of the thread `draft:1`.
+fn has_files(folder: &tempfile::TempDir) -> bool {
+    let session = folder.path().join("tasks/builtin-main-draft-1");
+    session.exists()
+}
+
 async fn stream(world: &World, method: &str, params: &Value) -> Vec<Value> {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     let answer = world
@@ -303,12 +309,7 @@ async fn a_thread_that_is_deleted_at_another_server_leaves_nothing_behind() {
         deleted["result"],
         json!({"threadId": "draft:1", "deleted": true})
     );
-    assert!(
-        !nodes.folders[0]
-            .path()
-            .join("tasks/builtin-main-draft-1")
-            .exists()
-    );
+    assert!(!has_files(&nodes.folders[0]));
     assert_eq!(sessions(&nodes.b, "draft:1").await, []);
     // A thread of the same name is another one, wherever it begins.
     let (_, result) = nodes.b.run(&turn("draft:1", "[[say anew]]")).await;
@@ -336,12 +337,7 @@ async fn a_deletion_waits_for_a_server_that_is_away() {
     let a = World::with(folders[0].path(), options("a", &database, true)).await;
     let told = b.rpc("session.delete", asked).await;
     assert_eq!(told["result"]["deleted"], json!(true), "{told:#}");
-    assert!(
-        !folders[0]
-            .path()
-            .join("tasks/builtin-main-draft-1")
-            .exists()
-    );
+    assert!(!has_files(&folders[0]));
     a.stop().await;
     b.stop().await;
 }

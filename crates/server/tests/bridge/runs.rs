@@ -159,9 +159,7 @@ async fn a_stopped_run_tells_what_it_had_said() {
     while !said().await.contains("3 4") {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    world
-        .rpc("session.cancel", json!({"sessionId": "draft:1"}))
-        .await;
+    world.cancel("draft:1").await;
     let ended = world.ended("draft:1").await;
     assert_eq!(
         (&ended["status"], &ended["text"]),
@@ -215,9 +213,7 @@ async fn a_stop_is_a_request_until_the_registry_confirms() {
     );
     // A stop after the end changes nothing.
     world.run(&turn("draft:2", "[[say done]]")).await;
-    world
-        .rpc("session.cancel", json!({"sessionId": "draft:2"}))
-        .await;
+    world.cancel("draft:2").await;
     assert_eq!(world.ended("draft:2").await["status"], json!("completed"));
     world.stop().await;
 }
@@ -326,18 +322,14 @@ async fn the_lane_is_first_come_first_served_and_says_where_one_stands() {
         json!({"code": "RUNTIME_BUSY", "reason": "queue_full"})
     );
     // Stopping a waiting turn never sends it.
-    world
-        .rpc("session.cancel", json!({"sessionId": "draft:2"}))
-        .await;
+    world.cancel("draft:2").await;
     let stopped = world.ended("draft:2").await;
     assert_eq!(
         (&stopped["status"], &stopped["startedAt"]),
         (&json!("cancelled"), &Value::Null)
     );
     assert_eq!(place("draft:3").await, json!({"position": 1, "queued": 1}));
-    world
-        .rpc("session.cancel", json!({"sessionId": "draft:1"}))
-        .await;
+    world.cancel("draft:1").await;
     assert_eq!(world.ended("draft:3").await["status"], json!("completed"));
     world.stop().await;
 }

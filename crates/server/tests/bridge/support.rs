@@ -318,6 +318,12 @@ impl World {
         (frames, last["result"].clone())
     }
 
+    /// Asks the run of a thread to stop.
+    pub(crate) async fn cancel(&self, thread: &str) -> Value {
+        let thread = json!({"sessionId": thread});
+        self.rpc("session.cancel", thread).await
+    }
+
     pub(crate) async fn ended(&self, thread: &str) -> Value {
         let mut told = Value::Null;
         for _ in 0..1500 {

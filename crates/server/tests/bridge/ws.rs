@@ -286,9 +286,7 @@ async fn many_requests_share_a_connection_and_codes_are_those_of_http() {
         .rpc("xworkmate.tasks.get", json!({"appThreadKey": "draft:slow"}))
         .await;
     assert_eq!(running["result"]["status"], json!("running"));
-    world
-        .rpc("session.cancel", json!({"sessionId": "draft:slow"}))
-        .await;
+    world.cancel("draft:slow").await;
     assert_eq!(
         world.ended("draft:slow").await["status"],
         json!("cancelled")

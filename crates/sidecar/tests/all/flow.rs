@@ -104,14 +104,19 @@ fn a_client_that_does_not_read_stops_the_reading() {
     }
 }
 
+/// Asks for the preparation of so many runs, under their numbers.
+fn prepare_runs(client: &mut Client, count: u64) {
+    for id in 1..=count {
+        client.send(id, PREPARE, &run(&format!("r{id}"), json!({})));
+    }
+}
+
 #[test]
 fn what_waits_can_be_taken_back() {
     let host = Host::new();
     let mut client = host.client_with(limits(1, 8));
     let held = host.hold_claims();
-    for id in 1..=3 {
-        client.send(id, PREPARE, &run(&format!("r{id}"), json!({})));
-    }
+    prepare_runs(&mut client, 3);
     a_while();
     for id in [
         json!(2),
@@ -145,9 +150,7 @@ fn what_was_read_before_the_end_of_the_input_is_answered() {
     let host = Host::new();
     let mut client = host.client_with(limits(2, 16));
     let held = host.hold_claims();
-    for id in 1..=12 {
-        client.send(id, PREPARE, &run(&format!("r{id}"), json!({})));
-    }
+    prepare_runs(&mut client, 12);
     let ending = thread::spawn(move || client.finish());
     a_while();
     assert!(!ending.is_finished());
@@ -162,9 +165,7 @@ fn a_stop_finishes_what_has_begun_and_refuses_the_rest() {
     let host = Host::new();
     let mut client = host.client_with(limits(1, 8));
     let held = host.hold_claims();
-    for id in 1..=3 {
-        client.send(id, PREPARE, &run(&format!("r{id}"), json!({})));
-    }
+    prepare_runs(&mut client, 3);
     a_while();
     client.sidecar.stop();
     drop(held);
