@@ -27,7 +27,8 @@ pub(crate) async fn measure() -> anyhow::Result<()> {
         .map(|n| {
             let (store, account) = (store.clone(), account.clone());
             tokio::spawn(async move {
-                let stream = StreamId::thread(&account, &AppThreadKey::new(format!("draft:{n}"))?);
+                let stream =
+                    StreamId::of(&account, &AppThreadKey::new(format!("draft:{n}"))?.into());
                 let event = NewEvent {
                     run: Some(RunId::fresh()),
                     frame: Some(1),

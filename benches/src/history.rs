@@ -101,7 +101,7 @@ async fn ended_run(store: &Store, n: usize) -> anyhow::Result<()> {
         id: run.clone(),
         account: AccountId::local(),
         session_key: SessionKey::for_runtime("builtin", "main", &thread),
-        thread,
+        owner: thread.into(),
         runtime: RuntimeId::Builtin,
         method: Method::Start,
         turn: json!({"prompt": "make a report"}).to_string(),
@@ -142,7 +142,7 @@ async fn open(world: &World) -> anyhow::Result<Store> {
 
 async fn fill(world: &World, total: i64) -> anyhow::Result<()> {
     let store = open(world).await?;
-    let stream = StreamId::thread(&AccountId::local(), &AppThreadKey::new("draft:1")?);
+    let stream = StreamId::of(&AccountId::local(), &AppThreadKey::new("draft:1")?.into());
     let event = NewEvent {
         run: None,
         frame: None,

@@ -126,7 +126,7 @@ macro_rules! text_id {
     };
 }
 
-/// Words that the gateway keeps for its own sessions; a thread may not be named so.
+/// Words that the gateway keeps for its own sessions; neither a thread nor a part of a key may be named so.
 const RESERVED: [&str; 3] = ["acp", "cron", "subagent"];
 
 fn no_nul(what: &'static str, text: &str) -> Result<(), BadId> {
@@ -134,14 +134,6 @@ fn no_nul(what: &'static str, text: &str) -> Result<(), BadId> {
         Err(BadId::Nul { what })
     } else {
         Ok(())
-    }
-}
-
-fn short(what: &'static str, text: &str) -> Result<(), BadId> {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    match text.chars().all(fits) {
-        true => Ok(()),
-        false => Err(BadId::NotShort { what }),
     }
 }
 
@@ -155,6 +147,22 @@ fn not_reserved(what: &'static str, text: &str) -> Result<(), BadId> {
         .into_iter()
         .find(|r| parts.iter().any(|p| p.eq_ignore_ascii_case(r)))
     {
+        Some(part) => Err(BadId::Reserved { what, part }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a text is an id that stands between the colons of a key.
+pub(crate) fn is_short_id(text: &str) -> bool {
+    let length = text.chars().count();
+    (1..=12).contains(&length) && short("", text).is_ok()
+}
+
+fn short(what: &'static str, text: &str) -> Result<(), BadId> {
+    if !text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9')) {
+        return Err(BadId::NotShort { what });
+    }
+    match RESERVED.into_iter().find(|word| *word == text) {
         Some(part) => Err(BadId::Reserved { what, part }),
         None => Ok(()),
     }
@@ -196,6 +204,15 @@ text_id! {
 text_id! {
     /// A person of an account.
     PersonId, "person id", 64, no_nul
+}
+
+text_id! {
+    /// A task of the board, as keys name it.
+    TaskId, "task id", 12, short
+}
+text_id! {
+    /// A build, as keys name it.
+    BuildId, "build id", 12, short
 }
 
 fn fresh(prefix: &str) -> Arc<str> {
@@ -244,6 +261,13 @@ impl AppThreadKey {
     }
 }
 
+impl AppThreadKey {
+    /// The name of an owner that is no thread: made of short ids, it needs no check.
+    pub(crate) fn of_owner(owner: &crate::Owner) -> Self {
+        Self(owner.to_string().into())
+    }
+}
+
 /// The agent of an OpenClaw gateway that a key names, and the rest of the key.
 fn names_agent(key: &str) -> Option<(&str, &str)> {
     let (agent, rest) = key.strip_prefix("agent:")?.split_once(':')?;
@@ -280,7 +304,12 @@ impl SessionKey {
         Self(format!("agent:{agent}:{key}{tail}").into())
     }
 
-    /// The creation policy for every other runtime: `<runtime>:<agent>:<appThreadKey>`.
+    /// A key that is checked before it is stored.
+    pub(crate) fn unchecked(text: String) -> Self {
+        Self(text.into())
+    }
+
+    /// The creation policy for a thread on every other runtime: `<runtime>:<agent>:<appThreadKey>`.
     pub fn for_runtime(runtime: &str, agent: &str, thread: &AppThreadKey) -> Self {
         Self(format!("{runtime}:{agent}:{thread}").into())
     }

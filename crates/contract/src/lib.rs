@@ -17,6 +17,7 @@ pub mod lane;
 mod letters;
 pub mod method;
 pub mod operator;
+pub mod owner;
 mod places;
 pub mod plugin;
 pub mod policy;
@@ -44,10 +45,11 @@ pub use code::{Code, ResultCode, SetBy};
 pub use event::{EVENTS, SessionUpdate, Step, StepState, UpdateKind, Usage, round_usd};
 pub use fault::Fault;
 pub use ids::{
-    AccountId, AgentId, AppThreadKey, BadId, Millis, PersonId, QuestionId, RequestId, RunId,
-    SessionKey, TokenId, gateway_agent,
+    AccountId, AgentId, AppThreadKey, BadId, BuildId, Millis, PersonId, QuestionId, RequestId,
+    RunId, SessionKey, TaskId, TokenId, gateway_agent,
 };
 pub use letters::misleads;
+pub use owner::{BadOwner, NewKey, Owner};
 pub use places::without_places;
 pub use policy::{BadPolicy, PermissionLevel, PermissionPolicy, Rule, ToolKind};
 pub use principal::{Actor, Principal, Scope, Scopes, UnknownScope, Who};

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::{RunId, SessionKey};
@@ -11,6 +12,8 @@ use crate::{RunId, SessionKey};
 const MOST_CHARS: usize = 96;
 /// Bytes of a segment: file systems stop at 255, and a temporary name needs room beside it.
 const MOST_BYTES: usize = 240;
+/// Digits of a key's digest that tell folder names apart.
+const DIGEST_DIGITS: usize = 16;
 /// The session's work folder stands beside its runs, so no run may be called so.
 pub const WORK: &str = "work";
 /// Our own notes stand there too.
@@ -168,9 +171,22 @@ pub fn peer_segment(key: &str) -> String {
     }
 }
 
+/// The folder name of a session. Where the name of a board's or a build's session would be cut off, it ends with
+/// digits of the key's digest: two generations of the same work must never share a folder.
+pub fn session_segment(session: &SessionKey) -> String {
+    let plain = segment(session.as_str());
+    if session.as_str().chars().count() <= MOST_CHARS || !session.is_of_board_or_build() {
+        return plain;
+    }
+    let digest = hex::encode(Sha256::digest(session.as_str().as_bytes()));
+    let kept: String = plain.chars().take(MOST_CHARS - 1 - DIGEST_DIGITS).collect();
+    let digits: String = digest.chars().take(DIGEST_DIGITS).collect();
+    format!("{kept}-{digits}")
+}
+
 /// `tasks/<session>`: the folder that holds a session's work folder and its runs.
 pub fn session_folder(session: &SessionKey) -> String {
-    format!("tasks/{}", segment(session.as_str()))
+    format!("tasks/{}", session_segment(session))
 }
 
 /// `tasks/<session>/work`: where a session's agent works when the user named no folder.

@@ -137,3 +137,21 @@ fn the_earlier_plugins_scope_is_taken_for_reading_only() {
         );
     }
 }
+
+#[test]
+fn a_long_folder_name_of_the_board_or_a_build_ends_with_the_keys_digest() {
+    let agent = "g".repeat(64);
+    let of = |tail: &str| session_segment(&session(&format!("agent:{agent}:mc:local:{tail}")));
+    let first = of("task:t12345678901:a12345678901:v1");
+    let second = of("task:t12345678901:a12345678901:v2");
+    assert_eq!(first, format!("agent-{agent}-mc-local-daf61511f401be80"));
+    assert_ne!(first, second);
+    assert_eq!((first.len(), second.len()), (96, 96));
+    // What fits is not touched, and neither is a thread's, however long.
+    assert_eq!(
+        of("base:a1:v1"),
+        format!("agent-{agent}-mc-local-base-a1-v1")
+    );
+    let thread = format!("agent:main:{}", "x".repeat(120));
+    assert_eq!(session_segment(&session(&thread)), segment(&thread));
+}

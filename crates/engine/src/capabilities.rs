@@ -9,7 +9,7 @@ use std::{
 use serde_json::value::RawValue;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, Principal, Routing, RuntimeId,
+    Code, Fault, Millis, Owner, Principal, Routing, RuntimeId,
     method::{
         self, Capabilities, Probe, ProbeParams, Probed, Provider, ProviderState, ResolveParams,
         Resolved,
@@ -156,23 +156,23 @@ impl Engine {
         Ok(loads)
     }
 
-    /// The runtime that a turn goes to. A thread's runtime is fixed at its first turn, so `auto`
-    /// stays where the thread is.
+    /// The runtime that a turn goes to. An owner's runtime is fixed at its first turn, so `auto`
+    /// stays where the owner is.
     pub(crate) async fn route(
         &self,
         caller: &Principal,
-        thread: Option<&AppThreadKey>,
+        owner: Option<&Owner>,
         routing: &Routing,
     ) -> Result<RuntimeId, Fault> {
         let wanted = routing.wanted()?;
         if let Wanted::Runtime(id) = wanted {
             return Ok(id);
         }
-        if let Some(thread) = thread {
+        if let Some(owner) = owner {
             let sessions = self
                 .0
                 .store
-                .sessions_of_thread(&caller.account, thread)
+                .sessions_of_owner(&caller.account, owner)
                 .await?;
             let fits = |id: &RuntimeId| wanted == Wanted::Auto || id.target() == "agent";
             if let Some(session) = sessions.into_iter().find(|s| fits(&s.runtime)) {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use threadline_contract::{
-    AccountId, AppThreadKey, Code, Fault, Millis, PermissionPolicy, RunId, RuntimeId,
+    AccountId, Code, Fault, Millis, Owner, PermissionPolicy, RunId, RuntimeId,
 };
 use threadline_retry::table;
 use threadline_runtimes::{Registry, RunRef, Runtime};
@@ -123,8 +123,8 @@ pub(crate) struct Inner {
     pub(crate) stalls: Stalls,
     pub(crate) silences: Silences,
     pub(crate) unstored_cancels: UnstoredCancels,
-    /// Threads that this node is about to remove.
-    pub(crate) removing: Mutex<HashSet<(AccountId, AppThreadKey)>>,
+    /// Owners that this node is about to remove.
+    pub(crate) removing: Mutex<HashSet<(AccountId, Owner)>>,
     stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }

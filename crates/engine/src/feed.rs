@@ -1,4 +1,4 @@
-//! Live views of a thread's log: the whole thread for those who watch, one run for its caller.
+//! Live views of an owner's log: the whole log for those who watch, one run for its caller.
 //!
 //! The log is the truth. A feed is a cursor into it, so that a cut costs nothing: whoever comes
 //! back with the last number it saw gets the rest, once and in order.
@@ -6,13 +6,13 @@
 use std::collections::VecDeque;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, Principal, Progress, RunId, RuntimeId, SessionKey,
-    SessionUpdate, Snapshot, Stage, UpdateKind,
+    Code, Fault, Millis, Owner, Principal, Progress, RunId, RuntimeId, SessionKey, SessionUpdate,
+    Snapshot, Stage, UpdateKind,
 };
 use threadline_store::{Phase, Run, StoredEvent, StreamId, Subscription};
 use tokio::time::Instant;
 
-use crate::{Engine, run::stall};
+use crate::{Engine, run::stall, wire};
 
 /// Events read from the log at once.
 const PAGE: u32 = 256;
@@ -32,16 +32,16 @@ pub struct Feed {
     /// Events that came together and are handed over one by one.
     ready: VecDeque<StoredEvent>,
     run: Option<Box<OneRun>>,
-    /// The run whose waiting is told: the feed's own, or the last of its thread.
+    /// The run whose waiting is told: the feed's own, or the last of its owner.
     waiting: Option<Box<WaitingRun>>,
-    /// A run of the thread that was heard of and is not known yet.
+    /// A run of the owner that was heard of and is not known yet.
     heard_of: Option<RunId>,
 }
 
 /// A run that may wait for something that no log can tell.
 struct WaitingRun {
     id: RunId,
-    thread: AppThreadKey,
+    owner: Owner,
     runtime: RuntimeId,
     session: SessionKey,
     /// What it was last told to wait for.
@@ -54,7 +54,7 @@ impl WaitingRun {
         (run.phase != Phase::Closed).then(|| {
             Box::new(Self {
                 id: run.id,
-                thread: run.thread,
+                owner: run.owner,
                 runtime: run.runtime,
                 session: run.session_key,
                 waits: None,
@@ -78,17 +78,17 @@ struct OneRun {
 }
 
 impl Engine {
-    /// The log of a thread after number `after`, for as long as somebody listens.
-    pub async fn thread_feed(
+    /// The log of an owner after number `after`, for as long as somebody listens.
+    pub async fn owner_feed(
         &self,
         caller: &Principal,
-        thread: &AppThreadKey,
+        owner: &Owner,
         after: i64,
     ) -> Result<Feed, Fault> {
-        self.known_thread(caller, thread).await?;
-        let stream = StreamId::thread(&caller.account, thread);
+        self.known_owner(caller, owner).await?;
+        let stream = StreamId::of(&caller.account, owner);
         let live = self.store().subscribe(&stream, after);
-        let latest = self.store().latest_run(&caller.account, thread).await?;
+        let latest = self.store().latest_run(&caller.account, owner).await?;
         Ok(Feed {
             engine: self.clone(),
             live,
@@ -99,28 +99,28 @@ impl Engine {
         })
     }
 
-    /// The number after which the last `count` events of a thread's log stand.
-    pub async fn thread_tail(
+    /// The number after which the last `count` events of an owner's log stand.
+    pub async fn owner_tail(
         &self,
         caller: &Principal,
-        thread: &AppThreadKey,
+        owner: &Owner,
         count: u32,
     ) -> Result<i64, Fault> {
-        self.known_thread(caller, thread).await?;
-        let stream = StreamId::thread(&caller.account, thread);
+        self.known_owner(caller, owner).await?;
+        let stream = StreamId::of(&caller.account, owner);
         let head = self.store().last_seq(&stream).await?;
         Ok((head - i64::from(count)).max(0))
     }
 
-    /// One page of a thread's log, for those who poll.
-    pub async fn thread_page(
+    /// One page of an owner's log, for those who poll.
+    pub async fn owner_page(
         &self,
         caller: &Principal,
-        thread: &AppThreadKey,
+        owner: &Owner,
         after: i64,
     ) -> Result<Vec<StoredEvent>, Fault> {
-        self.known_thread(caller, thread).await?;
-        let stream = StreamId::thread(&caller.account, thread);
+        self.known_owner(caller, owner).await?;
+        let stream = StreamId::of(&caller.account, owner);
         Ok(self.store().events_after(&stream, after, PAGE).await?)
     }
 
@@ -132,9 +132,9 @@ impl Engine {
         after: i64,
     ) -> Result<Feed, Fault> {
         let record = self.store().run(&caller.account, run).await?;
-        let stream = StreamId::thread(&record.account, &record.thread);
+        let stream = record.stream();
         let head = self.store().last_seq(&stream).await?;
-        // Only the run's own part of the log is read, however long the thread has become.
+        // Only the run's own part of the log is read, however long the log has become.
         let until = record.log_to.map_or(head, |to| to.min(head));
         let one = OneRun {
             caller: caller.clone(),
@@ -159,7 +159,7 @@ impl Engine {
 
 impl Feed {
     /// The next item. Thousands wait here at once, so what is rarely awaited is boxed and costs
-    /// nothing while it is not. `None` after the result of a run; a thread's feed has no end. Dropping this
+    /// nothing while it is not. `None` after the result of a run; an owner's feed has no end. Dropping this
     /// future loses nothing.
     pub async fn next(&mut self) -> Result<Option<FeedItem>, Fault> {
         loop {
@@ -235,7 +235,7 @@ impl Feed {
         }
         run.waits.clone_from(&waits);
         let (kind, event) = (UpdateKind::Status, "task.progress");
-        let mut update = SessionUpdate::new(&run.thread, &run.id, kind, event, now);
+        let mut update = wire::update(&run.owner, &run.id, kind, event, now);
         update.code = since.map(|_| Code::StorageFull);
         update.progress = Some(Progress {
             stage: Stage::Working,

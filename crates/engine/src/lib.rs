@@ -21,6 +21,7 @@ mod room;
 mod run;
 mod silence;
 mod threads;
+mod wire;
 mod workdir;
 
 pub use counters::Counted;

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, Principal,
+    Code, Fault, Millis, Owner, Principal,
     method::{self, TaskParams},
     rpc::{self, Request},
     turn::TurnAddress,
@@ -108,14 +108,15 @@ impl Engine {
                     return Ok(None);
                 };
                 let (thread, routing) = address.parts();
-                let routed = self.route(caller, Some(&thread), &routing).await;
+                let owner = Owner::Thread(thread);
+                let routed = self.route(caller, Some(&owner), &routing).await;
                 let Ok(runtime) = routed else {
                     return Ok(None);
                 };
                 match self
                     .0
                     .store
-                    .session(&caller.account, &thread, &runtime)
+                    .session(&caller.account, &owner, &runtime)
                     .await
                 {
                     Ok(session) => Ok(self.session_elsewhere(&session).await?.map(needed)),
@@ -139,16 +140,12 @@ impl Engine {
         }
     }
 
-    /// The other servers that have a session of this thread.
-    pub async fn others_with(
-        &self,
-        caller: &Principal,
-        thread: &AppThreadKey,
-    ) -> Result<Vec<Node>, Fault> {
+    /// The other servers that have a session of this owner.
+    pub async fn others_with(&self, caller: &Principal, owner: &Owner) -> Result<Vec<Node>, Fault> {
         if self.is_sole() {
             return Ok(vec![]);
         }
-        let sessions = self.0.store.sessions_of_thread(&caller.account, thread);
+        let sessions = self.0.store.sessions_of_owner(&caller.account, owner);
         let mut nodes: Vec<Node> = vec![];
         for session in sessions.await? {
             if let Some(node) = self.session_elsewhere(&session).await?

@@ -13,7 +13,7 @@ use std::{
 
 use threadline_artifacts::{Kept, KeptFor, Removal};
 use threadline_contract::{
-    AccountId, AppThreadKey, Fault, Millis, Principal, Removed, RunId, RuntimeId,
+    AccountId, Fault, Millis, Owner, Principal, Removed, RunId, RuntimeId,
     method::{self, Gc, GcKept, GcParams, GcRemoved},
 };
 use threadline_runtimes::{Room, RoomRules, RunRef, Stands};
@@ -21,7 +21,7 @@ use threadline_store::{Phase, Run, StoreError};
 use tokio::runtime::Handle;
 use tracing::{error, info, warn};
 
-use crate::Engine;
+use crate::{Engine, wire};
 
 /// How many runs an answer names.
 const NAMED: usize = 1000;
@@ -84,10 +84,10 @@ impl Engine {
             dry_run: params.dry_run,
             ..Gc::default()
         };
-        let threads: Threads = Arc::default();
-        let rooms = self.rooms(keep, params.dry_run, Some(&caller.account), &threads);
+        let owners: Owners = Arc::default();
+        let rooms = self.rooms(keep, params.dry_run, Some(&caller.account), &owners);
         for room in rooms.await? {
-            add(&mut gc, room, &threads);
+            add(&mut gc, room, &owners);
         }
         Ok(gc)
     }
@@ -96,8 +96,8 @@ impl Engine {
     pub(crate) async fn keep_room(&self) {
         let keep = self.0.config.keep;
         loop {
-            let threads = Threads::default();
-            let made = self.rooms(keep, false, None, &threads);
+            let owners = Owners::default();
+            let made = self.rooms(keep, false, None, &owners);
             match self.stopping().run_until_cancelled(made).await {
                 None => return,
                 Some(Ok(rooms)) => {
@@ -143,7 +143,7 @@ impl Engine {
         keep: Keep,
         dry_run: bool,
         account: Option<&AccountId>,
-        threads: &Threads,
+        owners: &Owners,
     ) -> Result<Vec<Room>, Fault> {
         let _turn = self.0.making_room.turn.lock().await;
         let now = Millis::now().0 / 1000;
@@ -155,7 +155,7 @@ impl Engine {
                 handle: Handle::current(),
                 account: account.cloned(),
                 runtime: lane.runtime.id().clone(),
-                threads: threads.clone(),
+                owners: owners.clone(),
             };
             let rules = RoomRules {
                 max_age: keep.max_age,
@@ -169,8 +169,8 @@ impl Engine {
     }
 }
 
-/// The threads of the runs that were looked at.
-type Threads = Arc<Mutex<HashMap<RunId, AppThreadKey>>>;
+/// The owners of the runs that were looked at.
+type Owners = Arc<Mutex<HashMap<RunId, Owner>>>;
 
 /// Says how runs stand.
 struct Looker {
@@ -179,7 +179,7 @@ struct Looker {
     /// Whose runs are looked at; everybody's, when nobody is named.
     account: Option<AccountId>,
     runtime: RuntimeId,
-    threads: Threads,
+    owners: Owners,
 }
 
 impl Looker {
@@ -199,8 +199,8 @@ impl Looker {
             Ok(record) => {
                 let held = self.engine.0.making_room.unwritten().contains_key(&run.run);
                 let goes_on = record.phase != Phase::Closed || held;
-                let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-                threads.insert(record.id, record.thread);
+                let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+                owners.insert(record.id, record.owner);
                 if goes_on {
                     Stands::GoesOn
                 } else {
@@ -216,8 +216,8 @@ impl Looker {
     }
 }
 
-fn add(gc: &mut Gc, room: Room, threads: &Mutex<HashMap<RunId, AppThreadKey>>) {
-    let threads = threads.lock().unwrap_or_else(PoisonError::into_inner);
+fn add(gc: &mut Gc, room: Room, owners: &Mutex<HashMap<RunId, Owner>>) {
+    let owners = owners.lock().unwrap_or_else(PoisonError::into_inner);
     gc.removed_runs += room.removed.len() as u64;
     gc.freed_bytes += room.removed.iter().map(|r| r.scope.bytes).sum::<u64>();
     gc.bytes_after += room.bytes_after;
@@ -225,8 +225,8 @@ fn add(gc: &mut Gc, room: Room, threads: &Mutex<HashMap<RunId, AppThreadKey>>) {
     gc.unknown += room.unknown;
     gc.more |= room.more;
     let named = room.removed.into_iter().filter_map(|removal| {
-        let thread = threads.get(&removal.scope.run_id)?.clone();
-        Some(removed(removal, thread))
+        let owner = owners.get(&removal.scope.run_id)?.clone();
+        Some(removed(removal, &owner))
     });
     let free = NAMED.saturating_sub(gc.removed.len());
     gc.removed.extend(named.take(free));
@@ -234,10 +234,10 @@ fn add(gc: &mut Gc, room: Room, threads: &Mutex<HashMap<RunId, AppThreadKey>>) {
     gc.kept.extend(room.kept.into_iter().map(kept).take(free));
 }
 
-fn removed(removal: Removal, thread_id: AppThreadKey) -> GcRemoved {
+fn removed(removal: Removal, owner: &Owner) -> GcRemoved {
     let Removal { scope, why } = removal;
     GcRemoved {
-        thread_id,
+        thread_id: wire::name(owner),
         run_id: scope.run_id,
         scope: scope.scope,
         files: scope.files,

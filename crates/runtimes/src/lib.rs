@@ -16,6 +16,7 @@ mod local;
 pub mod openclaw;
 pub mod pieces;
 mod runtime;
+mod stored_owner;
 
 pub use local::LocalWorkspace;
 pub use threadline_artifacts::ArtifactIdentity;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use threadline_artifacts::{ArtifactIdentity, FileList, Kept, Removal};
 use threadline_contract::{
-    AppThreadKey, Artifact, ArtifactScope, Code, Deliverable, EmptyReason, Fault, Millis, Omitted,
+    Artifact, ArtifactScope, Code, Deliverable, EmptyReason, Fault, Millis, NewKey, Omitted, Owner,
     QuestionId, QuestionKind, QuestionOption, Removed, RunId, RuntimeId, SessionKey, Sha256, Step,
     ToolKind, Usage, operator::HostState, turn::AttachmentOutline,
 };
@@ -102,10 +102,8 @@ pub trait Runtime: Send + Sync + 'static {
         0
     }
 
-    /// The session key for a thread that has no mapping yet. `twin` > 1 when the key before it
-    /// belongs to another thread. `agent`: whom the turn names, where a runtime has several. After the
-    /// mapping is made, the mapping alone is read.
-    fn new_session_key(&self, thread: &AppThreadKey, agent: Option<&str>, twin: u32) -> SessionKey;
+    /// The key of a session that has no mapping yet. After the mapping is made, the mapping alone is read.
+    fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey;
 
     /// Makes the session's folder its own, before its first turn is admitted: `CONFLICT` when
     /// another session's key leads to the same folder. Can be repeated.
@@ -307,8 +305,9 @@ pub struct HostCleanup {
 /// Everything a turn needs; stored with the run, so that it can be resumed after a crash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnPlan {
-    /// The thread.
-    pub thread: AppThreadKey,
+    /// Whose session it is.
+    #[serde(flatten, with = "crate::stored_owner")]
+    pub owner: Owner,
     /// The session, from the durable mapping.
     pub session: SessionKey,
     /// The run.

@@ -11,7 +11,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
-use threadline_contract::{AppThreadKey, Code, Fault, Principal, sse::CONTENT_TYPE};
+use threadline_contract::{AppThreadKey, Code, Fault, Owner, Principal, sse::CONTENT_TYPE};
 use threadline_store::StoredEvent;
 
 use crate::{
@@ -45,14 +45,14 @@ pub(crate) async fn handle(
     Asked(wanted): Asked<Wanted>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let thread = AppThreadKey::new(&wanted.thread_id).map_err(Fault::from)?;
+    let owner = Owner::Thread(AppThreadKey::new(&wanted.thread_id).map_err(Fault::from)?);
     let after = match (last_event_id(&headers)?, wanted.after, wanted.last) {
         (_, Some(_), Some(_)) => {
             return Err(Fault::invalid("`after` and `last` exclude each other.").into());
         }
         (Some(seen), ..) => seen,
         (None, after, None) => after.unwrap_or(0),
-        (None, None, Some(count)) => bridge.engine.thread_tail(&caller, &thread, count).await?,
+        (None, None, Some(count)) => bridge.engine.owner_tail(&caller, &owner, count).await?,
     };
     if after < 0 {
         return Err(Fault::invalid("`after` must not be negative.").into());
@@ -64,18 +64,18 @@ pub(crate) async fn handle(
     if accept.contains(CONTENT_TYPE) {
         return Ok(sse::follow(
             &bridge,
-            bridge.engine.thread_feed(&caller, &thread, after).await?,
+            bridge.engine.owner_feed(&caller, &owner, after).await?,
         ));
     }
-    let mut page = bridge.engine.thread_page(&caller, &thread, after).await?;
+    let mut page = bridge.engine.owner_page(&caller, &owner, after).await?;
     if page.is_empty() {
         let wait = Duration::from_secs(wanted.wait.unwrap_or(0)).min(LONGEST_WAIT);
-        let mut feed = bridge.engine.thread_feed(&caller, &thread, after).await?;
+        let mut feed = bridge.engine.owner_feed(&caller, &owner, after).await?;
         tokio::select! {
             news = tokio::time::timeout(wait, feed.next()) => {
                 if let Ok(news) = news {
                     news?;
-                    page = bridge.engine.thread_page(&caller, &thread, after).await?;
+                    page = bridge.engine.owner_page(&caller, &owner, after).await?;
                 }
             }
             () = bridge.stop.cancelled() => {}
@@ -118,10 +118,10 @@ pub(crate) async fn whole(
     Extension(caller): Extension<Principal>,
     Asked(one): Asked<One>,
 ) -> Result<Response, Refusal> {
-    let thread = AppThreadKey::new(&one.thread_id).map_err(Fault::from)?;
+    let owner = Owner::Thread(AppThreadKey::new(&one.thread_id).map_err(Fault::from)?);
     let page = bridge
         .engine
-        .thread_page(&caller, &thread, one.id.saturating_sub(1).max(0))
+        .owner_page(&caller, &owner, one.id.saturating_sub(1).max(0))
         .await?;
     let event = page.into_iter().next().filter(|e| e.seq == one.id);
     let event = event.ok_or_else(|| {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256 as Hasher};
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Principal, Sha256, method, rpc::Request,
+    AppThreadKey, Code, Fault, Owner, Principal, Sha256, method, rpc::Request,
     sse::CONTENT_TYPE as EVENT_STREAM,
 };
 use threadline_engine::{Elsewhere, FORWARDED_SCHEME, HELLO_PATH, Handed, Node, SealedPass};
@@ -281,7 +281,11 @@ impl Bridge {
         let Ok(Named { session_id }) = Named::deserialize(&request.params) else {
             return Ok(());
         };
-        for node in self.engine.others_with(caller, &session_id).await? {
+        for node in self
+            .engine
+            .others_with(caller, &Owner::Thread(session_id))
+            .await?
+        {
             let (bridge, caller, body) = (self.clone(), caller.clone(), body.clone());
             tokio::spawn(async move {
                 let headers = HeaderMap::new();

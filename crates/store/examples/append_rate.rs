@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut tasks = Vec::new();
     for w in 0..writers {
         let thread = AppThreadKey::new(format!("draft:{}", w % 16))?;
-        let stream = StreamId::thread(&AccountId::local(), &thread);
+        let stream = StreamId::of(&AccountId::local(), &thread.into());
         let (store, stop, body) = (store.clone(), Arc::clone(&stop), Arc::clone(&body));
         tasks.push(tokio::spawn(async move {
             let (mut count, mut slowest) = (0u64, Duration::ZERO);

@@ -1,23 +1,23 @@
-//! Deleting a thread: its runs, questions, files' records, requests, sessions and its whole log.
+//! Deleting an owner: its runs, questions, files' records, requests, sessions and its whole log.
 //!
-//! The wish is recorded first and forgotten last. From the first moment on the thread takes nothing
-//! new. Each node that has something of the thread removes its part, the last one the records: a
+//! The wish is recorded first and forgotten last. From the first moment on the owner takes nothing
+//! new. Each node that has something of it removes its part, the last one the records: a
 //! deletion that a crash cut short is found at the next start.
 
-use threadline_contract::{AccountId, Actor, AppThreadKey, Millis};
+use threadline_contract::{AccountId, Actor, Millis, Owner};
 
 use crate::{Dialect, Result, Store, StoreError, StreamId, Tx, json, open::read, sql, tx::on};
 
 /// Events that one commit removes: others want to write, too.
 const EVENTS: i64 = 4096;
 
-/// A thread that shall go.
+/// An owner that shall go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// Whose it is.
+    /// The account.
     pub account: AccountId,
-    /// The thread.
-    pub thread: AppThreadKey,
+    /// The owner.
+    pub owner: Owner,
     /// The node that was asked.
     pub node: String,
     /// Who asked, where that is known.
@@ -25,15 +25,15 @@ pub struct Deletion {
 }
 
 impl Store {
-    /// Records that a thread shall go. From here on it takes neither sessions nor runs.
+    /// Records that an owner shall go. From here on it takes neither sessions nor runs.
     pub async fn ask_deletion(&self, deletion: &Deletion, at: Millis) -> Result<()> {
-        let deletion = deletion.clone();
+        let (deletion, owner) = (deletion.clone(), deletion.owner.to_string());
         let asked_by = json::maybe_to_text("asked by", deletion.asked_by.as_ref())?;
         self.transact(move |mut tx| {
             Box::pin(async move {
                 on!(tx, |c| sqlx::query(sql::ASK_DELETION)
                     .bind(deletion.account.as_str())
-                    .bind(deletion.thread.as_str())
+                    .bind(owner.as_str())
                     .bind(deletion.node.as_str())
                     .bind(at.0)
                     .bind(asked_by.as_deref())
@@ -51,10 +51,10 @@ impl Store {
             read!(self, |db| sqlx::query_as(sql::DELETIONS)
                 .fetch_all(db)
                 .await)?;
-        let deletion = |(account, thread, node, by): (String, String, String, Option<String>)| {
+        let deletion = |(account, owner, node, by): (String, String, String, Option<String>)| {
             Ok(Deletion {
                 account: json::id("deletions.account", &account)?,
-                thread: json::id("deletions.thread", &thread)?,
+                owner: json::id("deletions.owner", &owner)?,
                 node,
                 asked_by: json::maybe_from_text("deletions.asked_by", by.as_deref())?,
             })
@@ -62,11 +62,11 @@ impl Store {
         rows.into_iter().map(deletion).collect()
     }
 
-    /// Removes everything of a thread, and the wish with it. Its runs must be closed; `Conflict` when
+    /// Removes everything of an owner, and the wish with it. Its runs must be closed; `Conflict` when
     /// one is not. Those who follow its log hear that it has ended. Can be repeated: once the wish is
-    /// gone, a thread of the same name is another one and stays.
-    pub async fn delete_thread(&self, deletion: &Deletion) -> Result<()> {
-        let stream = StreamId::thread(&deletion.account, &deletion.thread);
+    /// gone, an owner of the same name is another one and stays.
+    pub async fn delete_owner(&self, deletion: &Deletion) -> Result<()> {
+        let stream = StreamId::of(&deletion.account, &deletion.owner);
         while self.delete_events(deletion, &stream).await? > 0 {}
         let (deletion, log) = (deletion.clone(), stream.clone());
         self.transact(move |mut tx| Box::pin(async move { delete(&mut tx, deletion, log).await }))
@@ -79,7 +79,7 @@ impl Store {
         let (deletion, stream) = (deletion.clone(), stream.clone());
         self.transact(move |mut tx| {
             Box::pin(async move {
-                if !tx.is_going(&deletion.account, &deletion.thread).await? {
+                if !tx.is_going(&deletion.account, &deletion.owner).await? {
                     return Ok(0);
                 }
                 on!(tx, |c| sqlx::query(sql::DELETE_EVENTS)
@@ -94,19 +94,29 @@ impl Store {
     }
 }
 
+/// What is said of an owner that takes nothing new any more.
+pub fn being_deleted(owner: &Owner) -> &'static str {
+    match owner {
+        Owner::Thread(_) => "the thread is being deleted",
+        Owner::TaskAgent { .. } | Owner::Base { .. } => "the agent's work is being deleted",
+        Owner::Build { .. } => "the build is being deleted",
+    }
+}
+
 impl Tx<'_> {
-    /// Refuses a thread that is being deleted.
-    pub(crate) async fn stays(&mut self, account: &AccountId, thread: &AppThreadKey) -> Result<()> {
-        match self.is_going(account, thread).await? {
+    /// Refuses an owner that is being deleted.
+    pub(crate) async fn stays(&mut self, account: &AccountId, owner: &Owner) -> Result<()> {
+        match self.is_going(account, owner).await? {
             false => Ok(()),
-            true => Err(StoreError::Conflict("the thread is being deleted")),
+            true => Err(StoreError::Conflict(being_deleted(owner))),
         }
     }
 
-    async fn is_going(&mut self, account: &AccountId, thread: &AppThreadKey) -> Result<bool> {
+    async fn is_going(&mut self, account: &AccountId, owner: &Owner) -> Result<bool> {
+        let owner = owner.to_string();
         let going: Option<i32> = on!(self, |c| sqlx::query_scalar(sql::DELETION)
             .bind(account.as_str())
-            .bind(thread.as_str())
+            .bind(owner.as_str())
             .fetch_optional(c)
             .await)?;
         Ok(going.is_some())
@@ -114,17 +124,17 @@ impl Tx<'_> {
 }
 
 async fn delete(tx: &mut Tx<'_>, deletion: Deletion, log: StreamId) -> Result<()> {
-    if !tx.is_going(&deletion.account, &deletion.thread).await? {
+    if !tx.is_going(&deletion.account, &deletion.owner).await? {
         return Ok(());
     }
-    let (account, thread) = (deletion.account.as_str(), deletion.thread.as_str());
-    let open: Option<i32> = on!(tx, |c| sqlx::query_scalar(sql::OPEN_RUN_OF_THREAD)
+    let (account, owner) = (deletion.account.as_str(), deletion.owner.to_string());
+    let open: Option<i32> = on!(tx, |c| sqlx::query_scalar(sql::OPEN_RUN_OF_OWNER)
         .bind(account)
-        .bind(thread)
+        .bind(owner.as_str())
         .fetch_optional(c)
         .await)?;
     if open.is_some() {
-        return Err(StoreError::Conflict("a run of the thread goes on"));
+        return Err(StoreError::Conflict("a run of it goes on"));
     }
     for statement in [
         sql::DELETE_ARTIFACTS,
@@ -137,7 +147,7 @@ async fn delete(tx: &mut Tx<'_>, deletion: Deletion, log: StreamId) -> Result<()
     ] {
         on!(tx, |c| sqlx::query(statement)
             .bind(account)
-            .bind(thread)
+            .bind(owner.as_str())
             .execute(c)
             .await
             .map(drop))?;

@@ -18,7 +18,7 @@ pub enum StoreError {
     /// The record exists and says something else; the text says what.
     #[error("{0}")]
     Conflict(&'static str),
-    /// The session key belongs to another thread or account.
+    /// The session key belongs to another owner or account.
     #[error("the session key belongs to another thread")]
     KeyTaken,
     /// The request id was used for another body.

@@ -1,8 +1,8 @@
-//! Streams and their events: one ordered, durable, replayable log per thread, task or build.
+//! Streams and their events: one ordered, durable, replayable log per owner.
 
 use std::{fmt, sync::Arc};
 
-use threadline_contract::{AccountId, AppThreadKey, Millis, RunId};
+use threadline_contract::{AccountId, Millis, Owner, RunId};
 
 use crate::{Lease, Result, Run, Store, Subscription, json, open::read, sql};
 
@@ -11,11 +11,13 @@ use crate::{Lease, Result, Run, Store, Subscription, json, open::read, sql};
 pub struct StreamId(Arc<str>);
 
 impl StreamId {
-    /// The log of a thread. The length of the account stands in front of it, so that no two pairs
-    /// of account and thread can be spelled the same.
-    pub fn thread(account: &AccountId, thread: &AppThreadKey) -> Self {
-        let account = account.as_str();
-        Self::new(format!("thread:{}:{account}:{thread}", account.len()))
+    /// The log of an owner: its text with the account after the first word (`thread:5:local:draft:1`). The
+    /// length of the account stands in front of it, so that no two pairs of account and owner can be spelled
+    /// the same.
+    pub fn of(account: &AccountId, owner: &Owner) -> Self {
+        let (account, owner) = (account.as_str(), owner.to_string());
+        let (kind, name) = owner.split_once(':').unwrap_or((&owner, ""));
+        Self::new(format!("{kind}:{}:{account}:{name}", account.len()))
     }
 
     /// A log by its full name.

@@ -39,7 +39,7 @@ mod tx;
 
 pub use accounts::{NewToken, TokenRecord};
 pub use bus::Subscription;
-pub use deletions::Deletion;
+pub use deletions::{Deletion, being_deleted};
 pub use error::StoreError;
 pub use events::{Appended, NewEvent, StoredEvent, StreamId};
 pub use keys::SigningKey;
@@ -47,7 +47,7 @@ pub use leases::{Lease, Takeover};
 pub use nodes::{NodeClaim, NodeRecord};
 pub use open::Store;
 pub use overview::{LastEvent, RunOverview};
-pub use questions::{Closed, QuestionEnd};
+pub use questions::{Closed, QuestionEnd, StoredQuestion, Whose};
 pub use run::{ArtifactState, LaneEntry, Method, NewLease, NewRun, Phase, Run, RunChange, RunEnd};
 pub use runs::{Admitted, Cancel, Ended};
 pub use sessions::{Bound, NewSession, Session, SessionState};

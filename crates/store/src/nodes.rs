@@ -1,6 +1,6 @@
 //! The servers that share a database: where each can be reached, and which sessions lie with it.
 
-use threadline_contract::{AccountId, AppThreadKey, Millis, RuntimeId, SessionKey};
+use threadline_contract::{AccountId, Millis, Owner, RuntimeId, SessionKey};
 
 use crate::{Result, Session, Store, open::read, overview::NumberedSession, sql, tx::on};
 
@@ -150,20 +150,15 @@ impl Store {
         .await
     }
 
-    /// Forgets that a node has anything of a thread: its sessions there, and that it drove runs of it.
-    pub async fn leave_thread(
-        &self,
-        account: &AccountId,
-        thread: &AppThreadKey,
-        node: &str,
-    ) -> Result<()> {
-        let (account, thread, node) = (account.clone(), thread.clone(), node.to_owned());
+    /// Forgets that a node has anything of an owner: its sessions there, and that it drove runs of it.
+    pub async fn leave_owner(&self, account: &AccountId, owner: &Owner, node: &str) -> Result<()> {
+        let (account, owner, node) = (account.clone(), owner.to_string(), node.to_owned());
         self.transact(move |mut tx| {
             Box::pin(async move {
                 for statement in [sql::LEAVE_SESSIONS, sql::LEAVE_RUNS] {
                     on!(tx, |c| sqlx::query(statement)
                         .bind(account.as_str())
-                        .bind(thread.as_str())
+                        .bind(owner.as_str())
                         .bind(node.as_str())
                         .execute(c)
                         .await

@@ -2,7 +2,7 @@
 //! run said. Nothing here reads more than its page.
 
 use threadline_contract::{
-    AccountId, Actor, AppThreadKey, Code, Millis, RunId, RunStatus, RuntimeId, SessionKey, Usage,
+    AccountId, Actor, Code, Millis, Owner, RunId, RunStatus, RuntimeId, SessionKey, Usage,
     operator::{OpenRuns, WhichRuns},
 };
 
@@ -18,8 +18,8 @@ pub struct RunOverview {
     pub num: i64,
     /// Its id.
     pub id: RunId,
-    /// The thread.
-    pub thread: AppThreadKey,
+    /// Whose it is.
+    pub owner: Owner,
     /// Where it runs.
     pub runtime: RuntimeId,
     /// The session that it is a turn of.
@@ -52,7 +52,7 @@ pub struct RunOverview {
     pub lease_owner: Option<String>,
     /// Until when.
     pub lease_until: Millis,
-    /// The last number of the thread's log before the run.
+    /// The last number of the owner's log before the run.
     pub log_from: i64,
 }
 
@@ -60,7 +60,7 @@ pub struct RunOverview {
 struct OverviewRow {
     num: i64,
     id: String,
-    thread: String,
+    owner: String,
     runtime: String,
     session_key: String,
     phase: String,
@@ -86,7 +86,7 @@ impl TryFrom<OverviewRow> for RunOverview {
         Ok(Self {
             num: row.num,
             id: json::id("runs.id", &row.id)?,
-            thread: json::id("runs.thread", &row.thread)?,
+            owner: json::id("runs.owner", &row.owner)?,
             runtime: json::id("runs.runtime", &row.runtime)?,
             session_key: json::id("runs.session_key", &row.session_key)?,
             phase: Phase::find("runs.phase", &row.phase)?,
@@ -118,7 +118,7 @@ impl TryFrom<OverviewRow> for RunOverview {
 /// The last that was logged about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastEvent {
-    /// Its number in the thread's log.
+    /// Its number in the owner's log.
     pub seq: i64,
     /// What happened.
     pub kind: String,
@@ -179,12 +179,12 @@ impl Store {
 
     /// The newest run of a session.
     pub async fn latest_run_of_session(&self, session: &Session) -> Result<Option<RunOverview>> {
-        let runtime = session.runtime.to_string();
+        let owner = session.owner.to_string();
         let row: Option<OverviewRow> =
             read!(self, |db| sqlx::query_as(sql::LATEST_RUN_OF_SESSION)
                 .bind(session.account.as_str())
-                .bind(session.thread.as_str())
-                .bind(runtime.as_str())
+                .bind(owner.as_str())
+                .bind(session.session_key.as_str())
                 .fetch_optional(db)
                 .await)?;
         row.map(TryInto::try_into).transpose()
@@ -214,7 +214,7 @@ impl Store {
         account: &AccountId,
         run: &RunOverview,
     ) -> Result<Option<LastEvent>> {
-        let stream = StreamId::thread(account, &run.thread);
+        let stream = StreamId::of(account, &run.owner);
         let row: Option<(i64, String, i64)> = read!(self, |db| sqlx::query_as(sql::LAST_EVENT)
             .bind(stream.as_str())
             .bind(run.log_from)

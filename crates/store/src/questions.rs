@@ -2,21 +2,65 @@
 
 use serde::{Deserialize, Serialize};
 use threadline_contract::{
-    AccountId, Answer, AppThreadKey, Millis, Question, QuestionId, QuestionKind, QuestionOption,
-    QuestionState, RunId, ToolKind, Who,
+    AccountId, Answer, Millis, Owner, QuestionId, QuestionKind, QuestionOption, QuestionState,
+    RunId, ToolKind, Who,
 };
 
 use crate::{
     Lease, NewEvent, Result, Store, StoreError, StreamId, Tx, json, open::read, sql, tx::on,
 };
 
+/// A question as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredQuestion {
+    /// Its id, kept over restarts.
+    pub id: QuestionId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The run that asked.
+    pub run: RunId,
+    /// What kind of answer is wanted.
+    pub kind: QuestionKind,
+    /// What is asked.
+    pub text: String,
+    /// What can be chosen; empty when only text answers.
+    pub options: Vec<QuestionOption>,
+    /// Whether an answer in own words is taken.
+    pub free_text: bool,
+    /// For permissions: what the agent wants to do.
+    pub tool: Option<ToolKind>,
+    /// How it stands.
+    pub state: QuestionState,
+    /// When it was asked.
+    pub asked_at: Millis,
+    /// When it ended.
+    pub closed_at: Option<Millis>,
+    /// What was answered.
+    pub answer: Option<Answer>,
+    /// Who answered, or why it ended.
+    pub closed_by: Option<String>,
+    /// Whose doing that was; absent where it was not noted.
+    pub closed_by_principal: Option<Who>,
+}
+
+/// Whose questions are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose<'a> {
+    /// Those of one owner.
+    Of(&'a Owner),
+    /// Those of every thread.
+    Threads,
+    /// All.
+    Everyone,
+}
+
 /// What [`Store::close_question`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Closed {
     /// This was its end.
-    Now(Question),
+    Now(StoredQuestion),
     /// It had ended before, in this way.
-    Before(Question),
+    Before(StoredQuestion),
 }
 
 /// What never changes about a question.
@@ -34,7 +78,7 @@ struct Body {
 struct QuestionRow {
     id: String,
     account: String,
-    thread: String,
+    owner: String,
     run: String,
     body: String,
     state: String,
@@ -46,7 +90,7 @@ struct QuestionRow {
 }
 
 impl QuestionRow {
-    fn new(question: &Question, account: &AccountId) -> Result<Self> {
+    fn new(question: &StoredQuestion, account: &AccountId) -> Result<Self> {
         let body = Body {
             kind: question.kind,
             text: question.text.clone(),
@@ -55,10 +99,10 @@ impl QuestionRow {
             tool: question.tool,
         };
         Ok(Self {
-            id: question.question_id.to_string(),
+            id: question.id.to_string(),
             account: account.to_string(),
-            thread: question.thread_id.to_string(),
-            run: question.run_id.to_string(),
+            owner: question.owner.to_string(),
+            run: question.run.to_string(),
             body: json::to_text("question", &body)?,
             state: json::word("state", &question.state)?,
             asked_at: question.asked_at.0,
@@ -74,19 +118,19 @@ impl QuestionRow {
 
     fn stream(&self) -> Result<StreamId> {
         let account = json::id("questions.account", &self.account)?;
-        let thread = json::id("questions.thread", &self.thread)?;
-        Ok(StreamId::thread(&account, &thread))
+        let owner = json::id("questions.owner", &self.owner)?;
+        Ok(StreamId::of(&account, &owner))
     }
 }
 
-impl TryFrom<QuestionRow> for Question {
+impl TryFrom<QuestionRow> for StoredQuestion {
     type Error = StoreError;
     fn try_from(row: QuestionRow) -> Result<Self> {
         let body: Body = json::from_text("questions.body", &row.body)?;
         Ok(Self {
-            question_id: json::id("questions.id", &row.id)?,
-            thread_id: json::id("questions.thread", &row.thread)?,
-            run_id: json::id("questions.run", &row.run)?,
+            id: json::id("questions.id", &row.id)?,
+            owner: json::id("questions.owner", &row.owner)?,
+            run: json::id("questions.run", &row.run)?,
             kind: body.kind,
             text: body.text,
             options: body.options,
@@ -125,11 +169,11 @@ impl Store {
     pub async fn ask(
         &self,
         account: &AccountId,
-        question: &Question,
+        question: &StoredQuestion,
         lease: &Lease,
         events: Vec<NewEvent>,
     ) -> Result<()> {
-        if lease.run != question.run_id {
+        if lease.run != question.run {
             return Err(StoreError::Conflict("the question belongs to another run"));
         }
         let (row, lease) = (QuestionRow::new(question, account)?, lease.clone());
@@ -139,7 +183,7 @@ impl Store {
                 on!(tx, |c| sqlx::query(sql::ADD_QUESTION)
                     .bind(row.id.as_str())
                     .bind(row.account.as_str())
-                    .bind(row.thread.as_str())
+                    .bind(row.owner.as_str())
                     .bind(row.run.as_str())
                     .bind(row.body.as_str())
                     .bind(row.state.as_str())
@@ -163,7 +207,7 @@ impl Store {
         account: &AccountId,
         id: &QuestionId,
         end: QuestionEnd,
-        events: impl FnOnce(&Question) -> Vec<NewEvent> + Clone + Send + 'static,
+        events: impl FnOnce(&StoredQuestion) -> Vec<NewEvent> + Clone + Send + 'static,
     ) -> Result<Closed> {
         if end.state == QuestionState::Open {
             return Err(StoreError::Invalid("`open` is not an end".to_owned()));
@@ -187,7 +231,7 @@ impl Store {
                     .await)?;
                 if let Some(now) = now {
                     let stream = now.stream()?;
-                    let question = Question::try_from(now)?;
+                    let question = StoredQuestion::try_from(now)?;
                     tx.append(&stream, events(&question)).await?;
                     return Ok(Closed::Now(question));
                 }
@@ -209,8 +253,8 @@ impl Store {
         lease: &Lease,
         by: &str,
         at: Millis,
-        event: impl Fn(&Question) -> NewEvent + Clone + Send + 'static,
-    ) -> Result<Vec<Question>> {
+        event: impl Fn(&StoredQuestion) -> NewEvent + Clone + Send + 'static,
+    ) -> Result<Vec<StoredQuestion>> {
         let (lease, by) = (lease.clone(), json::to_text("closed by", by)?);
         self.transact(move |mut tx| {
             Box::pin(async move {
@@ -222,7 +266,7 @@ impl Store {
     }
 
     /// A question of an account.
-    pub async fn question(&self, account: &AccountId, id: &QuestionId) -> Result<Question> {
+    pub async fn question(&self, account: &AccountId, id: &QuestionId) -> Result<StoredQuestion> {
         let row: QuestionRow = read!(self, |db| sqlx::query_as(sql::QUESTION)
             .bind(account.as_str())
             .bind(id.as_str())
@@ -231,32 +275,34 @@ impl Store {
         row.try_into()
     }
 
-    /// An account's questions, newest first: of one thread or of all, the open ones or all.
+    /// An account's questions, newest first, the open ones or all.
     pub async fn questions(
         &self,
         account: &AccountId,
-        thread: Option<&AppThreadKey>,
+        whose: Whose<'_>,
         include_closed: bool,
         limit: u32,
-    ) -> Result<Vec<Question>> {
+    ) -> Result<Vec<StoredQuestion>> {
         let limit = i64::from(limit);
-        let rows: Vec<QuestionRow> = if let Some(thread) = thread {
+        let rows: Vec<QuestionRow> = if let Whose::Of(owner) = whose {
+            let owner = owner.to_string();
             let statement = if include_closed {
-                sql::QUESTIONS_OF_THREAD
+                sql::QUESTIONS_OF_OWNER
             } else {
-                sql::OPEN_QUESTIONS_OF_THREAD
+                sql::OPEN_QUESTIONS_OF_OWNER
             };
             read!(self, |db| sqlx::query_as(statement)
                 .bind(account.as_str())
-                .bind(thread.as_str())
+                .bind(owner.as_str())
                 .bind(limit)
                 .fetch_all(db)
                 .await)
         } else {
-            let statement = if include_closed {
-                sql::QUESTIONS
-            } else {
-                sql::OPEN_QUESTIONS
+            let statement = match (whose, include_closed) {
+                (Whose::Threads, true) => sql::QUESTIONS_OF_THREADS,
+                (Whose::Threads, false) => sql::OPEN_QUESTIONS_OF_THREADS,
+                (_, true) => sql::QUESTIONS,
+                (_, false) => sql::OPEN_QUESTIONS,
             };
             read!(self, |db| sqlx::query_as(statement)
                 .bind(account.as_str())
@@ -268,7 +314,7 @@ impl Store {
     }
 
     /// Every question that a run asked, oldest first: how its driver hands over what was decided.
-    pub async fn questions_of_run(&self, run: &RunId) -> Result<Vec<Question>> {
+    pub async fn questions_of_run(&self, run: &RunId) -> Result<Vec<StoredQuestion>> {
         let rows: Vec<QuestionRow> = read!(self, |db| sqlx::query_as(sql::QUESTIONS_OF_RUN)
             .bind(run.as_str())
             .fetch_all(db)
@@ -277,7 +323,7 @@ impl Store {
     }
 
     /// The open questions of a run, oldest first: for its driver.
-    pub async fn open_questions(&self, run: &RunId) -> Result<Vec<Question>> {
+    pub async fn open_questions(&self, run: &RunId) -> Result<Vec<StoredQuestion>> {
         let rows: Vec<QuestionRow> = read!(self, |db| sqlx::query_as(sql::OPEN_QUESTIONS_OF_RUN)
             .bind(run.as_str())
             .fetch_all(db)
@@ -291,8 +337,8 @@ async fn withdraw(
     run: &RunId,
     by: &str,
     at: Millis,
-    event: impl Fn(&Question) -> NewEvent,
-) -> Result<Vec<Question>> {
+    event: impl Fn(&StoredQuestion) -> NewEvent,
+) -> Result<Vec<StoredQuestion>> {
     let principal = json::to_text("closed by", &Who::Server)?;
     let rows: Vec<QuestionRow> = on!(tx, |c| sqlx::query_as(sql::WITHDRAW_QUESTIONS)
         .bind(run.as_str())
@@ -304,7 +350,7 @@ async fn withdraw(
     let Some(stream) = rows.first().map(QuestionRow::stream).transpose()? else {
         return Ok(Vec::new());
     };
-    let questions: Vec<Question> = rows
+    let questions: Vec<StoredQuestion> = rows
         .into_iter()
         .map(TryInto::try_into)
         .collect::<Result<_>>()?;

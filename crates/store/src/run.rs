@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use threadline_contract::{
-    AccountId, Actor, AppThreadKey, Code, EmptyReason, Millis, Missing, Omitted, RequestId, RunId,
+    AccountId, Actor, Code, EmptyReason, Millis, Missing, Omitted, Owner, RequestId, RunId,
     RunStatus, RuntimeId, SessionKey, Sha256, Usage,
 };
 
@@ -75,8 +75,8 @@ pub struct Run {
     pub id: RunId,
     /// The account.
     pub account: AccountId,
-    /// The thread.
-    pub thread: AppThreadKey,
+    /// Whose it is.
+    pub owner: Owner,
     /// Where it runs.
     pub runtime: RuntimeId,
     /// The session that it is a turn of.
@@ -125,16 +125,16 @@ pub struct Run {
     pub lease_epoch: i64,
     /// Until when the lease holds; zero when nobody has it.
     pub lease_until: Millis,
-    /// The last number of the thread's log before the run: all its events come after it.
+    /// The last number of the owner's log before the run: all its events come after it.
     pub log_from: i64,
-    /// The last number of the thread's log when the run was closed: none of its events come after it.
+    /// The last number of the owner's log when the run was closed: none of its events come after it.
     pub log_to: Option<i64>,
 }
 
 impl Run {
     /// The log that its events go to.
     pub fn stream(&self) -> StreamId {
-        StreamId::thread(&self.account, &self.thread)
+        StreamId::of(&self.account, &self.owner)
     }
 
     /// The lease as this record shows it. It holds for whoever it was given to.
@@ -153,8 +153,8 @@ pub struct NewRun {
     pub id: RunId,
     /// The account.
     pub account: AccountId,
-    /// The thread.
-    pub thread: AppThreadKey,
+    /// Whose it is.
+    pub owner: Owner,
     /// Where it will run.
     pub runtime: RuntimeId,
     /// The session that it is a turn of.
@@ -239,8 +239,8 @@ pub struct LaneEntry {
     pub run: RunId,
     /// The account.
     pub account: AccountId,
-    /// The thread.
-    pub thread: AppThreadKey,
+    /// Whose it is.
+    pub owner: Owner,
     /// The session, which takes one turn at a time.
     pub session_key: SessionKey,
     /// How far it has come.
@@ -253,7 +253,7 @@ pub struct LaneEntry {
 pub(crate) struct RunRow {
     id: String,
     account: String,
-    thread: String,
+    owner: String,
     runtime: String,
     session_key: String,
     method: String,
@@ -289,7 +289,7 @@ impl TryFrom<RunRow> for Run {
         Ok(Self {
             id: json::id("runs.id", &row.id)?,
             account: json::id("runs.account", &row.account)?,
-            thread: json::id("runs.thread", &row.thread)?,
+            owner: json::id("runs.owner", &row.owner)?,
             runtime: json::id("runs.runtime", &row.runtime)?,
             session_key: json::id("runs.session_key", &row.session_key)?,
             method: Method::find("runs.method", &row.method)?,
@@ -334,7 +334,7 @@ impl TryFrom<RunRow> for Run {
 pub(crate) struct LaneRow {
     id: String,
     account: String,
-    thread: String,
+    owner: String,
     session_key: String,
     phase: String,
     lease_owner: Option<String>,
@@ -346,7 +346,7 @@ impl TryFrom<LaneRow> for LaneEntry {
         Ok(Self {
             run: json::id("runs.id", &row.id)?,
             account: json::id("runs.account", &row.account)?,
-            thread: json::id("runs.thread", &row.thread)?,
+            owner: json::id("runs.owner", &row.owner)?,
             session_key: json::id("runs.session_key", &row.session_key)?,
             phase: Phase::find("runs.phase", &row.phase)?,
             lease_owner: row.lease_owner,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadline_contract::{
-    AccountId, Actor, AppThreadKey, Millis, RequestId, RunId, RuntimeId, SessionKey, Sha256,
+    AccountId, Actor, Millis, Owner, RequestId, RunId, RuntimeId, SessionKey, Sha256,
 };
 
 use crate::{
@@ -56,13 +56,14 @@ impl Store {
     pub async fn requested(
         &self,
         account: &AccountId,
-        thread: &AppThreadKey,
+        owner: &Owner,
         request: &RequestId,
         digest: &Sha256,
     ) -> Result<Option<Run>> {
+        let owner = owner.to_string();
         let known: Option<(Vec<u8>, String)> = read!(self, |db| sqlx::query_as(sql::REQUEST)
             .bind(account.as_str())
-            .bind(thread.as_str())
+            .bind(owner.as_str())
             .bind(request.as_str())
             .fetch_optional(db)
             .await)?;
@@ -103,15 +104,12 @@ impl Store {
             .await)
     }
 
-    /// A thread's newest run.
-    pub async fn latest_run(
-        &self,
-        account: &AccountId,
-        thread: &AppThreadKey,
-    ) -> Result<Option<Run>> {
+    /// An owner's newest run.
+    pub async fn latest_run(&self, account: &AccountId, owner: &Owner) -> Result<Option<Run>> {
+        let owner = owner.to_string();
         let row: Option<RunRow> = read!(self, |db| sqlx::query_as(sql::LATEST_RUN)
             .bind(account.as_str())
-            .bind(thread.as_str())
+            .bind(owner.as_str())
             .fetch_optional(db)
             .await)?;
         row.map(TryInto::try_into).transpose()
@@ -121,13 +119,14 @@ impl Store {
     pub async fn last_begun_run(
         &self,
         account: &AccountId,
-        thread: &AppThreadKey,
+        owner: &Owner,
         session: &SessionKey,
         before: Option<&RunId>,
     ) -> Result<Option<Run>> {
+        let owner = owner.to_string();
         let row: Option<RunRow> = read!(self, |db| sqlx::query_as(sql::LAST_BEGUN_RUN)
             .bind(account.as_str())
-            .bind(thread.as_str())
+            .bind(owner.as_str())
             .bind(session.as_str())
             .bind(before.map(RunId::as_str))
             .fetch_optional(db)
@@ -135,26 +134,26 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
-    /// A thread's runs, newest first, from before a run on. A `before` that is not the account's
+    /// An owner's runs, newest first, from before a run on. A `before` that is not the account's
     /// has nothing before it.
-    pub async fn runs_of_thread(
+    pub async fn runs_of_owner(
         &self,
         account: &AccountId,
-        thread: &AppThreadKey,
+        owner: &Owner,
         before: Option<&RunId>,
         limit: u32,
     ) -> Result<Vec<Run>> {
-        let limit = i64::from(limit);
+        let (owner, limit) = (owner.to_string(), i64::from(limit));
         let rows: Vec<RunRow> = match before {
-            None => read!(self, |db| sqlx::query_as(sql::RUNS_OF_THREAD)
+            None => read!(self, |db| sqlx::query_as(sql::RUNS_OF_OWNER)
                 .bind(account.as_str())
-                .bind(thread.as_str())
+                .bind(owner.as_str())
                 .bind(limit)
                 .fetch_all(db)
                 .await),
-            Some(before) => read!(self, |db| sqlx::query_as(sql::RUNS_OF_THREAD_BEFORE)
+            Some(before) => read!(self, |db| sqlx::query_as(sql::RUNS_OF_OWNER_BEFORE)
                 .bind(account.as_str())
-                .bind(thread.as_str())
+                .bind(owner.as_str())
                 .bind(before.as_str())
                 .bind(limit)
                 .fetch_all(db)
@@ -258,10 +257,11 @@ impl Store {
 }
 
 async fn admit(tx: &mut Tx<'_>, new: NewRun, events: Vec<NewEvent>) -> Result<Admitted> {
+    let owner = new.owner.to_string();
     if let Some((request, digest)) = &new.request {
         let first: Option<String> = on!(tx, |c| sqlx::query_scalar(sql::ADD_REQUEST)
             .bind(new.account.as_str())
-            .bind(new.thread.as_str())
+            .bind(owner.as_str())
             .bind(request.as_str())
             .bind(digest.0.as_slice())
             .bind(new.id.as_str())
@@ -270,7 +270,7 @@ async fn admit(tx: &mut Tx<'_>, new: NewRun, events: Vec<NewEvent>) -> Result<Ad
         if first.is_none() {
             let (known, run): (Vec<u8>, String) = on!(tx, |c| sqlx::query_as(sql::REQUEST)
                 .bind(new.account.as_str())
-                .bind(new.thread.as_str())
+                .bind(owner.as_str())
                 .bind(request.as_str())
                 .fetch_one(c)
                 .await)?;
@@ -285,15 +285,15 @@ async fn admit(tx: &mut Tx<'_>, new: NewRun, events: Vec<NewEvent>) -> Result<Ad
             return Ok(Admitted::Same(row.try_into()?));
         }
     }
-    tx.stays(&new.account, &new.thread).await?;
+    tx.stays(&new.account, &new.owner).await?;
     let runtime = new.runtime.to_string();
     let lease = new.lease.as_ref();
     let begun_by = json::to_text("begun by", &new.begun_by)?;
-    let stream = StreamId::thread(&new.account, &new.thread);
+    let stream = StreamId::of(&new.account, &new.owner);
     let row: RunRow = on!(tx, |c| sqlx::query_as(sql::ADD_RUN)
         .bind(new.id.as_str())
         .bind(new.account.as_str())
-        .bind(new.thread.as_str())
+        .bind(owner.as_str())
         .bind(runtime.as_str())
         .bind(new.session_key.as_str())
         .bind(new.method.as_str())

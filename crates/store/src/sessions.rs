@@ -1,6 +1,6 @@
-//! The durable mapping from threads to sessions on runtimes.
+//! The durable mapping from owners to sessions on runtimes.
 
-use threadline_contract::{AccountId, Actor, AppThreadKey, Millis, RuntimeId, SessionKey};
+use threadline_contract::{AccountId, Actor, Millis, Owner, RuntimeId, SessionKey};
 
 use crate::{Result, Store, StoreError, json, open::read, sql, tx::on};
 
@@ -23,16 +23,18 @@ impl SessionState {
     }
 }
 
-/// A thread's session on a runtime.
+/// An owner's session on a runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// The account.
     pub account: AccountId,
-    /// The thread.
-    pub thread: AppThreadKey,
+    /// Whose it is.
+    pub owner: Owner,
     /// Where it runs.
     pub runtime: RuntimeId,
-    /// Its name there. No two threads share one, whatever their accounts.
+    /// Which of the owner's sessions there it is: 1, 2, 3…
+    pub version: u32,
+    /// Its name there. No two owners share one, whatever their accounts.
     pub session_key: SessionKey,
     /// Where the app expects files, as the last turn said.
     pub expected_dirs: Vec<String>,
@@ -55,10 +57,12 @@ pub struct Session {
 pub struct NewSession {
     /// The account.
     pub account: AccountId,
-    /// The thread.
-    pub thread: AppThreadKey,
+    /// Whose it is.
+    pub owner: Owner,
     /// Where it runs.
     pub runtime: RuntimeId,
+    /// Which of the owner's sessions there it is: 1, unless the owner begins one anew.
+    pub version: u32,
     /// Its name there.
     pub session_key: SessionKey,
     /// Where the app expects files; replaces what an earlier turn said.
@@ -92,8 +96,9 @@ impl Bound {
 #[derive(sqlx::FromRow)]
 pub(crate) struct SessionRow {
     account: String,
-    thread: String,
+    owner: String,
     runtime: String,
+    version: i64,
     session_key: String,
     expected_dirs: String,
     working_directory: Option<String>,
@@ -109,8 +114,10 @@ impl TryFrom<SessionRow> for Session {
     fn try_from(row: SessionRow) -> Result<Self> {
         Ok(Self {
             account: json::id("sessions.account", &row.account)?,
-            thread: json::id("sessions.thread", &row.thread)?,
+            owner: json::id("sessions.owner", &row.owner)?,
             runtime: json::id("sessions.runtime", &row.runtime)?,
+            version: u32::try_from(row.version)
+                .map_err(|e| StoreError::corrupt("sessions.version", e))?,
             session_key: json::id("sessions.session_key", &row.session_key)?,
             expected_dirs: json::from_text("sessions.expected_dirs", &row.expected_dirs)?,
             working_directory: row.working_directory,
@@ -128,21 +135,23 @@ impl TryFrom<SessionRow> for Session {
 }
 
 impl Store {
-    /// Makes the mapping from thread to session, or confirms the same one.
+    /// Makes the mapping from owner to session, or confirms the same one.
     ///
-    /// `KeyTaken` when the key belongs to another thread or account; `Conflict` when this thread
-    /// has another session on this runtime, or the session has another working directory: that is
-    /// fixed for life.
+    /// `KeyTaken` when the key belongs to another owner or account; `Conflict` when this owner
+    /// has another session of this version on this runtime, or the session has another working
+    /// directory: that is fixed for life.
     pub async fn bind_session(&self, new: NewSession) -> Result<Bound> {
         let dirs = json::to_text("expected directories", &new.expected_dirs)?;
         let runtime = new.runtime.to_string();
         self.transact(move |mut tx| {
             Box::pin(async move {
-                tx.stays(&new.account, &new.thread).await?;
+                tx.stays(&new.account, &new.owner).await?;
+                let owner = new.owner.to_string();
                 let made: Option<SessionRow> = on!(tx, |c| sqlx::query_as(sql::BIND_SESSION)
                     .bind(new.account.as_str())
-                    .bind(new.thread.as_str())
+                    .bind(owner.as_str())
                     .bind(runtime.as_str())
+                    .bind(i64::from(new.version))
                     .bind(new.session_key.as_str())
                     .bind(dirs.as_str())
                     .bind(new.working_directory.as_deref())
@@ -153,20 +162,23 @@ impl Store {
                 if let Some(made) = made {
                     return Ok(Bound::Made(made.try_into()?));
                 }
-                let there: Option<SessionRow> = on!(tx, |c| sqlx::query_as(sql::SESSION)
-                    .bind(new.account.as_str())
-                    .bind(new.thread.as_str())
-                    .bind(runtime.as_str())
-                    .fetch_optional(c)
-                    .await)?;
-                // Only the key can have been in the way of a thread that has no session here.
+                let there: Option<SessionRow> =
+                    on!(tx, |c| sqlx::query_as(sql::SESSION_OF_VERSION)
+                        .bind(new.account.as_str())
+                        .bind(owner.as_str())
+                        .bind(runtime.as_str())
+                        .bind(i64::from(new.version))
+                        .fetch_optional(c)
+                        .await)?;
+                // Only the key can have been in the way of an owner that has no such session here.
                 let Some(there) = there else {
                     return Err(StoreError::KeyTaken);
                 };
                 if there.session_key != new.session_key.as_str() {
-                    return Err(StoreError::Conflict(
-                        "the thread has another session on this runtime",
-                    ));
+                    return Err(StoreError::Conflict(match new.owner {
+                        Owner::Thread(_) => "the thread has another session on this runtime",
+                        _ => "its owner has another session on this runtime",
+                    }));
                 }
                 if new.working_directory.is_some()
                     && there.working_directory != new.working_directory
@@ -187,17 +199,17 @@ impl Store {
         .await
     }
 
-    /// A thread's session on a runtime.
+    /// An owner's newest session on a runtime.
     pub async fn session(
         &self,
         account: &AccountId,
-        thread: &AppThreadKey,
+        owner: &Owner,
         runtime: &RuntimeId,
     ) -> Result<Session> {
-        let runtime = runtime.to_string();
+        let (owner, runtime) = (owner.to_string(), runtime.to_string());
         let row: SessionRow = read!(self, |db| sqlx::query_as(sql::SESSION)
             .bind(account.as_str())
-            .bind(thread.as_str())
+            .bind(owner.as_str())
             .bind(runtime.as_str())
             .fetch_one(db)
             .await)?;
@@ -214,39 +226,38 @@ impl Store {
         row.try_into()
     }
 
-    /// A thread's sessions on all runtimes, newest first.
-    pub async fn sessions_of_thread(
+    /// An owner's sessions on all runtimes, newest first.
+    pub async fn sessions_of_owner(
         &self,
         account: &AccountId,
-        thread: &AppThreadKey,
+        owner: &Owner,
     ) -> Result<Vec<Session>> {
-        let rows: Vec<SessionRow> = read!(self, |db| sqlx::query_as(sql::SESSIONS_OF_THREAD)
+        let owner = owner.to_string();
+        let rows: Vec<SessionRow> = read!(self, |db| sqlx::query_as(sql::SESSIONS_OF_OWNER)
             .bind(account.as_str())
-            .bind(thread.as_str())
+            .bind(owner.as_str())
             .fetch_all(db)
             .await)?;
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// Opens or closes a session. Who closed it is kept as long as it is closed.
+    /// Opens or closes a session of an account. Who closed it is kept as long as it is closed.
     pub async fn set_session_state(
         &self,
         account: &AccountId,
-        thread: &AppThreadKey,
-        runtime: &RuntimeId,
+        session: &SessionKey,
         state: SessionState,
         by: &Actor,
         at: Millis,
     ) -> Result<Session> {
         let closed_by = Some(by).filter(|_| state == SessionState::Closed);
         let closed_by = json::maybe_to_text("closed by", closed_by)?;
-        let (account, thread, runtime) = (account.clone(), thread.clone(), runtime.to_string());
+        let (account, session) = (account.clone(), session.clone());
         self.transact(move |mut tx| {
             Box::pin(async move {
                 let row: SessionRow = on!(tx, |c| sqlx::query_as(sql::SET_SESSION_STATE)
                     .bind(account.as_str())
-                    .bind(thread.as_str())
-                    .bind(runtime.as_str())
+                    .bind(session.as_str())
                     .bind(state.as_str())
                     .bind(at.0)
                     .bind(closed_by.as_deref())

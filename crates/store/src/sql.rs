@@ -37,19 +37,19 @@ macro_rules! statements {
 
 macro_rules! session_columns {
     () => {
-        "account, thread, runtime, session_key, expected_dirs, working_directory, state, created_at, updated_at, node, closed_by"
+        "account, owner, runtime, version, session_key, expected_dirs, working_directory, state, created_at, updated_at, node, closed_by"
     };
 }
 macro_rules! run_columns {
     () => {
-        "id, account, thread, runtime, session_key, method, phase, status, code, message, text, usage, missing, \
+        "id, account, owner, runtime, session_key, method, phase, status, code, message, text, usage, missing, \
          cancel_requested_at, created_at, started_at, ended_at, closed_at, artifact_state, omitted, empty_reason, \
          anomalies, lease_owner, lease_epoch, lease_until, log_from, log_to, begun_by, cancel_requested_by"
     };
 }
 macro_rules! overview_columns {
     () => {
-        "num, id, thread, runtime, session_key, phase, status, code, message, usage, cancel_requested_at, created_at, \
+        "num, id, owner, runtime, session_key, phase, status, code, message, usage, cancel_requested_at, created_at, \
          started_at, ended_at, artifact_state, lease_owner, lease_until, log_from, begun_by, cancel_requested_by"
     };
 }
@@ -60,7 +60,7 @@ macro_rules! event_columns {
 }
 macro_rules! question_columns {
     () => {
-        "id, account, thread, run, body, state, asked_at, closed_at, answer, closed_by, closed_by_principal"
+        "id, account, owner, run, body, state, asked_at, closed_at, answer, closed_by, closed_by_principal"
     };
 }
 
@@ -78,13 +78,13 @@ common {
     REVOKE_TOKEN = "update tokens set revoked_at = coalesce(revoked_at, $3) where id = $2 and account = $1";
 
     BIND_SESSION = concat!("insert into sessions (", session_columns!(),
-        ") values ($1, $2, $3, $4, $5, $6, 'open', $7, $7, $8, null) on conflict do nothing returning ", session_columns!());
-    SESSION = concat!("select ", session_columns!(), " from sessions where account = $1 and thread = $2 and runtime = $3");
+        ") values ($1, $2, $3, $4, $5, $6, $7, 'open', $8, $8, $9, null) on conflict do nothing returning ", session_columns!());
+    SESSION = concat!("select ", session_columns!(), " from sessions where account = $1 and owner = $2 and runtime = $3 order by version desc limit 1");
+    SESSION_OF_VERSION = concat!("select ", session_columns!(), " from sessions where account = $1 and owner = $2 and runtime = $3 and version = $4");
     SESSION_BY_KEY = concat!("select ", session_columns!(), " from sessions where session_key = $2 and account = $1");
-    SESSIONS_OF_THREAD = concat!("select ", session_columns!(), " from sessions where account = $1 and thread = $2 order by num desc");
+    SESSIONS_OF_OWNER = concat!("select ", session_columns!(), " from sessions where account = $1 and owner = $2 order by num desc");
     REBIND_SESSION = concat!("update sessions set expected_dirs = $2, updated_at = $3 where session_key = $1 returning ", session_columns!());
-    SET_SESSION_STATE = concat!("update sessions set state = $4, updated_at = $5, closed_by = $6 where account = $1 and thread = $2 and runtime = $3 returning ",
-        session_columns!());
+    SET_SESSION_STATE = concat!("update sessions set state = $3, updated_at = $4, closed_by = $5 where session_key = $2 and account = $1 returning ", session_columns!());
 
     CLAIM_NODE = "insert into nodes (node, url, seen_at, incarnation) values ($1, $2, $3, $4) \
         on conflict (node) do update set url = excluded.url, seen_at = excluded.seen_at, incarnation = excluded.incarnation \
@@ -95,27 +95,27 @@ common {
     SESSIONS_WITHOUT_NODE = concat!("select num, ", session_columns!(),
         " from sessions where runtime = $1 and node is null and num > $2 order by num limit $3");
     MOVE_SESSION = "update sessions set node = $3 where session_key = $1 and node is not distinct from $2";
-    LEAVE_SESSIONS = "delete from sessions where account = $1 and thread = $2 and node = $3";
-    LEAVE_RUNS = "update runs set lease_owner = null where account = $1 and thread = $2 and lease_owner = $3 and phase = 'closed'";
+    LEAVE_SESSIONS = "delete from sessions where account = $1 and owner = $2 and node = $3";
+    LEAVE_RUNS = "update runs set lease_owner = null where account = $1 and owner = $2 and lease_owner = $3 and phase = 'closed'";
 
-    ADD_REQUEST = "insert into requests (account, thread, request_id, digest, run) values ($1, $2, $3, $4, $5) on conflict do nothing returning run";
-    REQUEST = "select digest, run from requests where account = $1 and thread = $2 and request_id = $3";
-    ADD_RUN = concat!("insert into runs (id, account, thread, runtime, session_key, method, phase, created_at, lease_owner, lease_epoch, lease_until, log_from, begun_by) \
+    ADD_REQUEST = "insert into requests (account, owner, request_id, digest, run) values ($1, $2, $3, $4, $5) on conflict do nothing returning run";
+    REQUEST = "select digest, run from requests where account = $1 and owner = $2 and request_id = $3";
+    ADD_RUN = concat!("insert into runs (id, account, owner, runtime, session_key, method, phase, created_at, lease_owner, lease_epoch, lease_until, log_from, begun_by) \
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, (select coalesce(max(seq), 0) from events where stream = $12), $13) returning ", run_columns!());
     ADD_TURN = "insert into turns (run, turn) values ($1, $2)";
     CHANGE_TURN = "update turns set turn = $2 where run = $1";
     TURN = "select turn from turns where run = $1";
     RUN = concat!("select ", run_columns!(), " from runs where id = $2 and account = $1");
     RUN_ANY = concat!("select ", run_columns!(), " from runs where id = $1");
-    LATEST_RUN = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 order by num desc limit 1");
-    LAST_BEGUN_RUN = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 and session_key = $3 \
+    LATEST_RUN = concat!("select ", run_columns!(), " from runs where account = $1 and owner = $2 order by num desc limit 1");
+    LAST_BEGUN_RUN = concat!("select ", run_columns!(), " from runs where account = $1 and owner = $2 and session_key = $3 \
         and started_at is not null and num < coalesce((select num from runs where id = $4), 9223372036854775807) order by num desc limit 1");
-    RUNS_OF_THREAD = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 order by num desc limit $3");
-    RUNS_OF_THREAD_BEFORE = concat!("select ", run_columns!(), " from runs where account = $1 and thread = $2 \
+    RUNS_OF_OWNER = concat!("select ", run_columns!(), " from runs where account = $1 and owner = $2 order by num desc limit $3");
+    RUNS_OF_OWNER_BEFORE = concat!("select ", run_columns!(), " from runs where account = $1 and owner = $2 \
         and num < (select num from runs where id = $3 and account = $1) order by num desc limit $4");
     OPEN_RUNS = concat!("select ", run_columns!(), " from runs where phase <> 'closed' \
         and num > coalesce((select num from runs where id = $1), 0) order by num limit $2");
-    LANE = "select id, account, thread, session_key, phase, lease_owner from runs where runtime = $1 and phase <> 'closed' order by num";
+    LANE = "select id, account, owner, session_key, phase, lease_owner from runs where runtime = $1 and phase <> 'closed' order by num";
     CHANGE_RUN = concat!("update runs set phase = coalesce($3, phase), code = coalesce($4, code), message = coalesce($5, message), \
         text = coalesce($6, text), usage = coalesce($7, usage), missing = coalesce($8, missing), started_at = coalesce($9, started_at), \
         ended_at = coalesce($10, ended_at), closed_at = coalesce($11, closed_at), artifact_state = coalesce($12, artifact_state), \
@@ -152,7 +152,7 @@ common {
     LAST_FAILURE = concat!("select ", overview_columns!(),
         " from runs where account = $1 and runtime = $2 and status in ('failed', 'artifact_missing') order by num desc limit 1");
     LATEST_RUN_OF_SESSION = concat!("select ", overview_columns!(),
-        " from runs where account = $1 and thread = $2 and runtime = $3 order by num desc limit 1");
+        " from runs where account = $1 and owner = $2 and session_key = $3 order by num desc limit 1");
     COUNT_OPEN_RUNS = "select phase, count(*) from runs where account = $1 and phase <> 'closed' group by phase";
     LAST_EVENT = "select seq, kind, at from events where stream = $1 and seq > $2 and run = $3 order by seq desc limit 1";
     SESSIONS_OF_ACCOUNT = concat!("select num, ", session_columns!(), " from sessions where account = $1 and num < $2 order by num desc limit $3");
@@ -162,10 +162,14 @@ common {
         where id = $2 and account = $1 and state = 'open' returning ", question_columns!());
     QUESTION = concat!("select ", question_columns!(), " from questions where id = $2 and account = $1");
     QUESTIONS = concat!("select ", question_columns!(), " from questions where account = $1 order by num desc limit $2");
-    QUESTIONS_OF_THREAD = concat!("select ", question_columns!(), " from questions where account = $1 and thread = $2 order by num desc limit $3");
+    QUESTIONS_OF_OWNER = concat!("select ", question_columns!(), " from questions where account = $1 and owner = $2 order by num desc limit $3");
     OPEN_QUESTIONS = concat!("select ", question_columns!(), " from questions where account = $1 and state = 'open' order by num desc limit $2");
-    OPEN_QUESTIONS_OF_THREAD = concat!("select ", question_columns!(),
-        " from questions where account = $1 and thread = $2 and state = 'open' order by num desc limit $3");
+    OPEN_QUESTIONS_OF_OWNER = concat!("select ", question_columns!(),
+        " from questions where account = $1 and owner = $2 and state = 'open' order by num desc limit $3");
+    QUESTIONS_OF_THREADS = concat!("select ", question_columns!(),
+        " from questions where account = $1 and substr(owner, 1, 7) = 'thread:' order by num desc limit $2");
+    OPEN_QUESTIONS_OF_THREADS = concat!("select ", question_columns!(),
+        " from questions where account = $1 and state = 'open' and substr(owner, 1, 7) = 'thread:' order by num desc limit $2");
     OPEN_QUESTIONS_OF_RUN = concat!("select ", question_columns!(), " from questions where run = $1 and state = 'open' order by num");
     QUESTIONS_OF_RUN = concat!("select ", question_columns!(), " from questions where run = $1 order by num");
     WITHDRAW_QUESTIONS = concat!("update questions set state = 'withdrawn', closed_at = $2, closed_by = $3, closed_by_principal = $4 \
@@ -180,19 +184,19 @@ common {
     ARTIFACT = "select a.path, a.size, a.sha256, a.content_type from runs r join artifacts a on a.run = r.id \
         where r.id = $2 and r.account = $1 and a.path_digest = $3 and a.path = $4";
 
-    ASK_DELETION = "insert into deletions (account, thread, node, asked_at, asked_by) values ($1, $2, $3, $4, $5) on conflict do nothing";
-    DELETION = "select 1 from deletions where account = $1 and thread = $2";
+    ASK_DELETION = "insert into deletions (account, owner, node, asked_at, asked_by) values ($1, $2, $3, $4, $5) on conflict do nothing";
+    DELETION = "select 1 from deletions where account = $1 and owner = $2";
     // The wishes that are under way are few.
-    DELETIONS = "select account, thread, node, asked_by from deletions order by asked_at";
-    OPEN_RUN_OF_THREAD = "select 1 from runs where account = $1 and thread = $2 and phase <> 'closed' limit 1";
+    DELETIONS = "select account, owner, node, asked_by from deletions order by asked_at";
+    OPEN_RUN_OF_OWNER = "select 1 from runs where account = $1 and owner = $2 and phase <> 'closed' limit 1";
     DELETE_EVENTS = "delete from events where stream = $1 and seq in (select seq from events where stream = $1 order by seq limit $2)";
-    DELETE_ARTIFACTS = "delete from artifacts where run in (select id from runs where account = $1 and thread = $2)";
-    DELETE_QUESTIONS = "delete from questions where account = $1 and thread = $2";
-    DELETE_TURNS = "delete from turns where run in (select id from runs where account = $1 and thread = $2)";
-    DELETE_REQUESTS = "delete from requests where account = $1 and thread = $2";
-    DELETE_RUNS = "delete from runs where account = $1 and thread = $2";
-    DELETE_SESSIONS = "delete from sessions where account = $1 and thread = $2";
-    DELETE_DELETION = "delete from deletions where account = $1 and thread = $2";
+    DELETE_ARTIFACTS = "delete from artifacts where run in (select id from runs where account = $1 and owner = $2)";
+    DELETE_QUESTIONS = "delete from questions where account = $1 and owner = $2";
+    DELETE_TURNS = "delete from turns where run in (select id from runs where account = $1 and owner = $2)";
+    DELETE_REQUESTS = "delete from requests where account = $1 and owner = $2";
+    DELETE_RUNS = "delete from runs where account = $1 and owner = $2";
+    DELETE_SESSIONS = "delete from sessions where account = $1 and owner = $2";
+    DELETE_DELETION = "delete from deletions where account = $1 and owner = $2";
 
     ADD_SIGNING_KEY = "insert into signing_keys (kid, secret, created_at) values ($1, $2, $3)";
     SIGNING_KEYS = "select kid, secret, created_at, retired_at from signing_keys order by created_at desc, kid desc";

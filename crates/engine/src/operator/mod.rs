@@ -6,20 +6,23 @@ mod standing;
 use std::collections::HashMap;
 
 use threadline_contract::{
-    AccountId, Fault, Millis, Principal, Question, RunId, RuntimeId,
+    AccountId, Fault, Millis, Principal, RunId, RuntimeId,
     operator::{
         HostLine, LastError, OperatorStatus, RunLine, RunsPage, RunsParams, RuntimeLine,
         SessionLine, SessionsPage, SessionsParams, Standing,
     },
 };
 use threadline_runtimes::AgentHost;
-use threadline_store::{Phase, RunOverview, Session, SessionState, StoreError};
+use threadline_store::{
+    Phase, RunOverview, Session, SessionState, StoreError, StoredQuestion, Whose,
+};
 
 use self::standing::{Around, Offer, Seen, SessionSeen, short};
 use crate::{
     Engine,
     capabilities::Stand,
     run::lane::{self, Entry, Place},
+    wire,
 };
 
 /// Lines of one page, when nothing else is asked for.
@@ -62,7 +65,10 @@ impl Engine {
             });
         }
         let open = self.0.store.open_runs_of_account(account).await?;
-        let questions = self.0.store.questions(account, None, false, QUESTIONS);
+        let questions = self
+            .0
+            .store
+            .questions(account, Whose::Everyone, false, QUESTIONS);
         let questions = questions.await?.len() as u32;
         Ok(OperatorStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -113,8 +119,8 @@ impl Engine {
             let last = store.latest_run_of_session(&session).await?;
             let is_going = going
                 .iter()
-                .any(|d| d.account == session.account && d.thread == session.thread)
-                || self.is_being_removed(&session.account, &session.thread);
+                .any(|d| d.account == session.account && d.owner == session.owner)
+                || self.is_being_removed(&session.account, &session.owner);
             let away = self.away_server_of(&session).await?;
             let seen = SessionSeen {
                 last: last.as_ref(),
@@ -142,9 +148,12 @@ impl Engine {
                 .insert(runtime.clone(), self.lane_entries(&runtime).await?);
             looked.runtimes.insert(runtime, state);
         }
-        let open = self.0.store.questions(account, None, false, QUESTIONS);
+        let open = self
+            .0
+            .store
+            .questions(account, Whose::Everyone, false, QUESTIONS);
         for question in open.await? {
-            looked.questions.insert(question.run_id.clone(), question);
+            looked.questions.insert(question.run.clone(), question);
         }
         Ok(looked)
     }
@@ -181,7 +190,7 @@ impl Engine {
             standing: standing::of_run(&run, &seen),
             queue: wait.map(|wait| wait.place),
             run_id: run.id,
-            thread_id: run.thread,
+            thread_id: wire::name(&run.owner),
             runtime: run.runtime,
             session_key: run.session_key,
             status: run.status,
@@ -262,7 +271,7 @@ impl Engine {
             page: page.filter(|_| caller.is_operator()),
             open: session.state == SessionState::Open,
             closed_by: session.closed_by,
-            thread_id: session.thread,
+            thread_id: wire::name(&session.owner),
             runtime: session.runtime,
             session_key: session.session_key,
             working_directory: session.working_directory,
@@ -296,7 +305,7 @@ impl Engine {
             lines.push(HostLine {
                 standing: standing::of_host(&host, last.as_ref()),
                 session_key: session.session_key,
-                thread_id: session.thread,
+                thread_id: wire::name(&session.owner),
                 runtime: session.runtime,
                 state: host.state,
                 pid: host.pid,
@@ -315,7 +324,7 @@ impl Engine {
 struct Looked {
     lanes: HashMap<RuntimeId, Vec<Entry>>,
     runtimes: HashMap<RuntimeId, threadline_contract::method::ProviderState>,
-    questions: HashMap<RunId, Question>,
+    questions: HashMap<RunId, StoredQuestion>,
 }
 
 fn last_error_of(run: RunOverview) -> LastError {
@@ -325,7 +334,7 @@ fn last_error_of(run: RunOverview) -> LastError {
         message: told.unwrap_or_else(|| advice.to_owned()),
         at: run.ended_at.unwrap_or(run.created_at),
         run_id: run.id,
-        thread_id: run.thread,
+        thread_id: wire::name(&run.owner),
         code: run.code,
     }
 }

@@ -4,13 +4,15 @@
 use std::time::Duration;
 
 use threadline_contract::{
-    Code, Millis, Question, QueuePlace, RunStatus, SetBy, Stage,
+    Code, Millis, QueuePlace, RunStatus, SetBy, Stage,
     code::beside,
     method::ProviderState,
     operator::{HostState, Standing},
 };
 use threadline_runtimes::AgentHost;
-use threadline_store::{ArtifactState, LastEvent, Phase, RunOverview, Session, SessionState};
+use threadline_store::{
+    ArtifactState, LastEvent, Phase, RunOverview, Session, SessionState, StoredQuestion,
+};
 
 use crate::run::{phase, update};
 
@@ -30,7 +32,7 @@ pub(super) struct Seen<'a> {
     /// `None`: it is not configured here.
     pub(super) runtime: Option<&'a ProviderState>,
     pub(super) wait: Option<Around>,
-    pub(super) question: Option<&'a Question>,
+    pub(super) question: Option<&'a StoredQuestion>,
     pub(super) heard: Option<LastEvent>,
     /// Since when it waits for room on a disk.
     pub(super) no_room_since: Option<Millis>,

@@ -13,7 +13,7 @@ fn run(phase: Phase) -> RunOverview {
         num: 1,
         id: RunId::new("turn-1").unwrap(),
         session_key: SessionKey::for_runtime("acp", "codex", &thread),
-        thread,
+        owner: thread.into(),
         runtime: RuntimeId::Acp("codex".into()),
         phase,
         status: RunStatus::Running,

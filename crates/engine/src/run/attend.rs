@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use threadline_contract::{Code, Millis, Question, QuestionState, UpdateKind};
-use threadline_store::RunChange;
+use threadline_contract::{Code, Millis, QuestionState, UpdateKind};
+use threadline_store::{RunChange, StoredQuestion};
 use tokio::time::Instant;
 
 use super::{
@@ -26,7 +26,7 @@ impl Driver<'_> {
         let now = Millis::now();
         let far = if self.owes { AGAIN } else { FAR };
         let mut next = now.plus(far.as_millis() as i64);
-        let open = |q: &&Question| q.state == QuestionState::Open;
+        let open = |q: &&StoredQuestion| q.state == QuestionState::Open;
         if let Some(wait) = self.engine.0.config.rules.question_wait {
             for question in questions.iter().filter(open) {
                 let until = question.asked_at.plus(wait.as_millis() as i64);

@@ -21,7 +21,7 @@ use super::{
     phase::{self, Event},
     update,
 };
-use crate::{Engine, attachments};
+use crate::{Engine, attachments, wire};
 
 /// Why a driver stops before its run is closed.
 pub(crate) enum Halt {
@@ -170,12 +170,12 @@ impl<'a> Driver<'a> {
     async fn close_if_asked(&self) -> Result<(), Halt> {
         let run = &self.run;
         let store = self.engine.store();
-        match store.session(&run.account, &run.thread, &run.runtime).await {
+        match store.session_by_key(&run.account, &run.session_key).await {
             Ok(session) if session.state == SessionState::Closed => {
                 self.engine.close_at_runtime(&session).await;
                 Ok(())
             }
-            // The thread may have been deleted meanwhile.
+            // The owner may have been deleted meanwhile.
             Ok(_) | Err(StoreError::NotFound) => Ok(()),
             Err(e) => Err(e.into()),
         }
@@ -212,7 +212,7 @@ impl<'a> Driver<'a> {
     }
 
     pub(super) fn update(&self, kind: UpdateKind, event: &str) -> SessionUpdate {
-        SessionUpdate::new(&self.run.thread, &self.run.id, kind, event, Millis::now())
+        wire::update(&self.run.owner, &self.run.id, kind, event, Millis::now())
     }
 
     pub(super) fn cancel_requested(&self) -> bool {

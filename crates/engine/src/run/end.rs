@@ -1,8 +1,8 @@
 //! How a run ends: once, in its registry's words.
 
-use threadline_contract::{Code, Millis, Question, QuestionState, RunStatus, UpdateKind, Who};
+use threadline_contract::{Code, Millis, QuestionState, RunStatus, UpdateKind, Who};
 use threadline_runtimes::{End, EndStatus};
-use threadline_store::{Ended, QuestionEnd, RunChange, RunEnd};
+use threadline_store::{Ended, QuestionEnd, RunChange, RunEnd, StoredQuestion};
 use tracing::{info, warn};
 
 use super::{
@@ -166,7 +166,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    pub(super) async fn withdraw(&self, question: &Question, by: &str) -> Result<(), Halt> {
+    pub(super) async fn withdraw(&self, question: &StoredQuestion, by: &str) -> Result<(), Halt> {
         self.end_question(question, QuestionState::Withdrawn, by)
             .await
     }
@@ -174,7 +174,7 @@ impl Driver<'_> {
     /// Ends a question that nobody answered, unless somebody does so just now.
     pub(super) async fn end_question(
         &self,
-        question: &Question,
+        question: &StoredQuestion,
         state: QuestionState,
         by: &str,
     ) -> Result<(), Halt> {
@@ -186,7 +186,7 @@ impl Driver<'_> {
             principal: Who::Server,
             at,
         };
-        let closed = Question {
+        let closed = StoredQuestion {
             state: end.state,
             closed_at: Some(at),
             closed_by: Some(by.to_owned()),
@@ -196,9 +196,7 @@ impl Driver<'_> {
         let event = update::closed(&closed, at)?;
         self.engine
             .store()
-            .close_question(&self.run.account, &question.question_id, end, |_| {
-                vec![event]
-            })
+            .close_question(&self.run.account, &question.id, end, |_| vec![event])
             .await?;
         Ok(())
     }

@@ -7,6 +7,8 @@ use threadline_store::{NewEvent, RunChange};
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
+use crate::wire;
+
 use super::{
     drive::{Driver, Halt},
     policy, update,
@@ -156,17 +158,17 @@ impl Driver<'_> {
             Update::Asked(ask) => {
                 // A runtime that was left and found again asks what it asked before.
                 let known = self.engine.store().questions_of_run(self.id()).await?;
-                if known.iter().any(|q| q.question_id == ask.id) {
+                if known.iter().any(|q| q.id == ask.id) {
                     return Ok(());
                 }
-                let question = update::question(&ask, &self.run.thread, &self.run.id);
+                let question = update::question(&ask, &self.run);
                 let mut asked = self.update(
                     threadline_contract::UpdateKind::Task,
                     update::QUESTION_ASKED,
                 );
                 let answered = policy::answered(&self.policy, &question, question.asked_at);
                 // What the policy has answered is never open, so that nobody is asked in vain.
-                asked.question = Some(answered.clone().unwrap_or_else(|| question.clone()));
+                asked.question = Some(wire::question(answered.as_ref().unwrap_or(&question)));
                 let mut events = vec![update::logged(&asked, Some(frame.no))?];
                 if let Some(answered) = &answered {
                     // Heard by this driver as any other answer is, and so handed to the runtime.
@@ -186,7 +188,7 @@ impl Driver<'_> {
                     .open_questions(self.id())
                     .await?
                     .into_iter()
-                    .find(|q| q.question_id == id)
+                    .find(|q| q.id == id)
                 {
                     self.withdraw(&question, "the agent no longer asks").await?;
                 }
@@ -217,11 +219,9 @@ impl Driver<'_> {
             ) {
                 continue;
             }
-            if let Err(fault) = self
-                .runtime
-                .answer(&run, &question.question_id, question.told())
-                .await
-            {
+            let told = wire::question(&question);
+            let told = self.runtime.answer(&run, &question.id, told.told()).await;
+            if let Err(fault) = told {
                 self.not_heard("an answer", &fault, known);
             }
         }

@@ -1,9 +1,9 @@
 //! Who works in a folder that a run could not have. The runtime knows only that somebody does; whose
-//! threads may be named to whom is known here.
+//! work may be named to whom is known here.
 
 use std::path::{Path, PathBuf};
 
-use threadline_contract::{Code, operator::WhichRuns};
+use threadline_contract::{Code, Owner, operator::WhichRuns};
 
 use super::{
     drive::{Driver, Halt},
@@ -14,7 +14,7 @@ use super::{
 const OPEN: u32 = 200;
 
 impl Driver<'_> {
-    /// The same verdict, naming the thread of this account that works in the folder.
+    /// The same verdict, naming who of this account works in the folder.
     pub(super) async fn with_neighbour(&self, verdict: Verdict) -> Result<Verdict, Halt> {
         let Some(folder) = &self.plan.working_directory else {
             return Ok(verdict);
@@ -34,7 +34,7 @@ impl Driver<'_> {
             }
             let asks = !store.open_questions(&run.id).await?.is_empty();
             return Ok(Verdict {
-                message: Some(said(folder, run.thread.as_str(), asks)),
+                message: Some(said(folder, &run.owner, asks)),
                 ..verdict
             });
         }
@@ -46,8 +46,18 @@ fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn said(folder: &Path, thread: &str, asks: bool) -> String {
+fn said(folder: &Path, owner: &Owner, asks: bool) -> String {
     let folder = folder.display();
+    let Some(thread) = owner.thread() else {
+        let how = if asks {
+            "waits for an answer"
+        } else {
+            "works there"
+        };
+        return format!(
+            "The folder {folder} is taken: another turn {how}. Wait for its end, or stop it, and send this again."
+        );
+    };
     let (how, first) = match asks {
         true => (
             "waits for an answer",

@@ -1,16 +1,17 @@
 //! What a thread's policy makes of a permission, decided without doing anything.
 
 use threadline_contract::{
-    Answer, Millis, PermissionPolicy, Question, QuestionKind, QuestionState, Rule, ToolKind, Who,
+    Answer, Millis, PermissionPolicy, QuestionKind, QuestionState, Rule, ToolKind, Who,
 };
+use threadline_store::StoredQuestion;
 
 /// The question as the policy answers it; nothing when a person is to be asked. It only ever chooses
 /// what holds this once: an answer that holds for longer is the person's own to give.
 pub(crate) fn answered(
     policy: &PermissionPolicy,
-    question: &Question,
+    question: &StoredQuestion,
     at: Millis,
-) -> Option<Question> {
+) -> Option<StoredQuestion> {
     if question.kind != QuestionKind::Permission {
         return None;
     }
@@ -22,7 +23,7 @@ pub(crate) fn answered(
     };
     let mut options = question.options.iter();
     let option = options.find(|o| o.kind.as_deref() == Some(kind))?;
-    Some(Question {
+    Some(StoredQuestion {
         state: QuestionState::Answered,
         closed_at: Some(at),
         answer: Some(Answer::OptionId(option.option_id.clone())),

@@ -3,16 +3,16 @@ use threadline_contract::{AppThreadKey, QuestionId, QuestionOption, RunId};
 
 use super::*;
 
-fn permission(tool: Option<ToolKind>, kinds: &[&str]) -> Question {
+fn permission(tool: Option<ToolKind>, kinds: &[&str]) -> StoredQuestion {
     let option = |kind: &&str| QuestionOption {
         option_id: format!("id-{kind}"),
         label: (*kind).to_owned(),
         kind: Some((*kind).to_owned()),
     };
-    Question {
-        question_id: QuestionId::new("q-1").unwrap(),
-        thread_id: AppThreadKey::new("draft:1").unwrap(),
-        run_id: RunId::new("run-1").unwrap(),
+    StoredQuestion {
+        id: QuestionId::new("q-1").unwrap(),
+        owner: AppThreadKey::new("draft:1").unwrap().into(),
+        run: RunId::new("run-1").unwrap(),
         kind: QuestionKind::Permission,
         text: "May I?".into(),
         options: kinds.iter().map(option).collect(),
@@ -28,7 +28,7 @@ fn permission(tool: Option<ToolKind>, kinds: &[&str]) -> Question {
 }
 
 /// Which option, and by which rule.
-fn choice(policy: &str, question: &Question) -> Option<(String, String)> {
+fn choice(policy: &str, question: &StoredQuestion) -> Option<(String, String)> {
     let closed = answered(&policy.parse().unwrap(), question, Millis(5))?;
     assert_eq!(
         (closed.state, closed.closed_at),
@@ -73,7 +73,7 @@ fn a_policy_chooses_what_holds_this_once_or_nothing() {
     ] {
         assert_eq!(choice(policy, &permission(None, &kinds)), None, "{policy}");
     }
-    let question = Question {
+    let question = StoredQuestion {
         kind: QuestionKind::Question,
         ..read
     };

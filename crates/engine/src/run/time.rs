@@ -1,7 +1,7 @@
 //! How long a run may take and how long it has. Time in which a question is open counts for nothing.
 
-use threadline_contract::{LoadClass, Millis, Question};
-use threadline_store::Run;
+use threadline_contract::{LoadClass, Millis};
+use threadline_store::{Run, StoredQuestion};
 
 /// How many minutes a run may take, by the class that its request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Times {
     pub(crate) fn of(
         run: &Run,
         minutes: Option<u32>,
-        questions: &[Question],
+        questions: &[StoredQuestion],
         now: Millis,
     ) -> Option<Self> {
         let from = run.started_at?;
@@ -66,7 +66,7 @@ impl Times {
 }
 
 /// How long a question was open between two moments; several at once count once.
-pub(crate) fn waited(questions: &[Question], from: Millis, until: Millis) -> i64 {
+pub(crate) fn waited(questions: &[StoredQuestion], from: Millis, until: Millis) -> i64 {
     let mut open: Vec<(Millis, Millis)> = questions
         .iter()
         .map(|q| {

@@ -3,11 +3,11 @@ use threadline_contract::{AppThreadKey, QuestionId, QuestionKind, QuestionState,
 
 use super::*;
 
-fn asked(at: i64, closed: Option<i64>) -> Question {
-    Question {
-        question_id: QuestionId::new(format!("q-{at}")).unwrap(),
-        thread_id: AppThreadKey::new("draft:1").unwrap(),
-        run_id: RunId::new("run-1").unwrap(),
+fn asked(at: i64, closed: Option<i64>) -> StoredQuestion {
+    StoredQuestion {
+        id: QuestionId::new(format!("q-{at}")).unwrap(),
+        owner: AppThreadKey::new("draft:1").unwrap().into(),
+        run: RunId::new("run-1").unwrap(),
         kind: QuestionKind::Permission,
         text: "May I?".into(),
         options: vec![],
@@ -24,7 +24,7 @@ fn asked(at: i64, closed: Option<i64>) -> Question {
 
 #[test]
 fn open_questions_count_once_and_only_within_the_run() {
-    let waited = |questions: &[Question]| waited(questions, Millis(100), Millis(200));
+    let waited = |questions: &[StoredQuestion]| waited(questions, Millis(100), Millis(200));
     assert_eq!(waited(&[]), 0);
     assert_eq!(waited(&[asked(120, Some(150))]), 30);
     // Two at once, one of them inside the other, and one after both.

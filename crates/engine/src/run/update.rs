@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use threadline_contract::{
-    AppThreadKey, Fault, Millis, Question, QuestionState, QueuePlace, RunId, SessionUpdate,
-    UpdateKind,
-};
+use threadline_contract::{Fault, Millis, QuestionState, QueuePlace, SessionUpdate, UpdateKind};
 use threadline_runtimes::{Ask, Frame, Update};
-use threadline_store::{NewEvent, Run};
+use threadline_store::{NewEvent, Run, StoredQuestion};
 
 use super::wording;
+use crate::wire;
 
 /// Somebody asked the run to stop.
 pub(crate) const CANCEL_REQUESTED: &str = "task.cancel_requested";
@@ -50,7 +48,7 @@ pub(crate) fn add_text(said: &mut String, body: &str) -> Result<(), Fault> {
 
 /// The update that a frame becomes. A question is more than an update and is handled by itself.
 pub(crate) fn of_frame(frame: &Frame, run: &Run) -> Option<SessionUpdate> {
-    let make = |kind, event| SessionUpdate::new(&run.thread, &run.id, kind, event, Millis::now());
+    let make = |kind, event| wire::update(&run.owner, &run.id, kind, event, Millis::now());
     Some(match &frame.update {
         Update::Text(text) => SessionUpdate {
             text: Some(text.clone()),
@@ -77,11 +75,11 @@ pub(crate) fn of_frame(frame: &Frame, run: &Run) -> Option<SessionUpdate> {
 }
 
 /// The durable question that an ask becomes.
-pub(crate) fn question(ask: &Ask, thread: &AppThreadKey, run: &RunId) -> Question {
-    Question {
-        question_id: ask.id.clone(),
-        thread_id: thread.clone(),
-        run_id: run.clone(),
+pub(crate) fn question(ask: &Ask, run: &Run) -> StoredQuestion {
+    StoredQuestion {
+        id: ask.id.clone(),
+        owner: run.owner.clone(),
+        run: run.id.clone(),
         kind: ask.kind,
         text: ask.text.clone(),
         options: ask.options.clone(),
@@ -97,15 +95,15 @@ pub(crate) fn question(ask: &Ask, thread: &AppThreadKey, run: &RunId) -> Questio
 }
 
 /// A question's end as the log keeps it.
-pub(crate) fn closed(question: &Question, at: Millis) -> Result<NewEvent, Fault> {
-    let mut update = SessionUpdate::new(
-        &question.thread_id,
-        &question.run_id,
+pub(crate) fn closed(question: &StoredQuestion, at: Millis) -> Result<NewEvent, Fault> {
+    let mut update = wire::update(
+        &question.owner,
+        &question.run,
         UpdateKind::Task,
         QUESTION_CLOSED,
         at,
     );
-    update.question = Some(question.clone());
+    update.question = Some(wire::question(question));
     logged(&update, None)
 }
 

@@ -1,10 +1,12 @@
 //! From the record of a run to the snapshot that its caller sees.
 
 use threadline_contract::{
-    ArtifactScope, ArtifactSet, Code, Fault, Millis, Progress, Question, QuestionState, QueuePlace,
+    ArtifactScope, ArtifactSet, Code, Fault, Millis, Progress, QuestionState, QueuePlace,
     RunStatus, RunWarning, RuntimeId, Snapshot, Source,
 };
-use threadline_store::{Phase, Run};
+use threadline_store::{Phase, Run, StoredQuestion};
+
+use crate::wire;
 
 use super::{kept::Kept, phase, stall, time::Times, wording};
 
@@ -13,7 +15,7 @@ use super::{kept::Kept, phase, stall, time::Times, wording};
 pub(crate) struct Around {
     pub(crate) queue: Option<QueuePlace>,
     /// Everything that it asked.
-    pub(crate) questions: Vec<Question>,
+    pub(crate) questions: Vec<StoredQuestion>,
     pub(crate) artifacts: Option<ArtifactSet>,
     pub(crate) asked: Asked,
     /// Since when it waits for room on a disk.
@@ -61,12 +63,13 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
         _ => None,
     };
     let no_room_since = around.no_room_since.filter(|_| !ended);
+    let name = wire::name(&run.owner);
     Ok(Snapshot {
         success: !ended || run.status == RunStatus::Completed,
         status: run.status,
-        session_id: run.thread.clone(),
-        thread_id: run.thread.clone(),
-        app_thread_key: run.thread.clone(),
+        session_id: name.clone(),
+        thread_id: name.clone(),
+        app_thread_key: name,
         run_id: run.id.clone(),
         turn_id: run.id.clone(),
         session_key: run.session_key.clone(),

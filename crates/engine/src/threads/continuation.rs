@@ -20,14 +20,14 @@ impl Engine {
         }
         let Session {
             account,
-            thread,
+            owner,
             session_key,
             ..
         } = session;
         let last = self
             .0
             .store
-            .last_begun_run(account, thread, session_key, run);
+            .last_begun_run(account, owner, session_key, run);
         let Some(last) = last.await? else {
             return Ok(());
         };

@@ -12,7 +12,7 @@ use std::{
 };
 
 use threadline_contract::{
-    AccountId, AppThreadKey, Code, Fault, Millis, Principal, RunId, method::SessionDeleted,
+    AccountId, AppThreadKey, Code, Fault, Millis, Owner, Principal, RunId, method::SessionDeleted,
 };
 use threadline_retry::table;
 use threadline_store::{Deletion, Phase, Run, Session};
@@ -55,12 +55,14 @@ impl Engine {
         };
         let deletion = Deletion {
             account: caller.account.clone(),
-            thread: thread.clone(),
+            owner: Owner::Thread(thread.clone()),
             node: self.0.config.node.clone(),
             asked_by: Some(caller.actor()),
         };
         let store = &self.0.store;
-        let sessions = store.sessions_of_thread(&caller.account, thread).await?;
+        let sessions = store
+            .sessions_of_owner(&caller.account, &deletion.owner)
+            .await?;
         if sessions.is_empty() && !self.is_wished(&deletion).await? {
             return Ok(gone(true));
         }
@@ -97,14 +99,14 @@ impl Engine {
 
     async fn is_wished(&self, deletion: &Deletion) -> Result<bool, Fault> {
         let wishes = self.0.store.deletions().await?;
-        let same = |w: &Deletion| w.account == deletion.account && w.thread == deletion.thread;
+        let same = |w: &Deletion| w.account == deletion.account && w.owner == deletion.owner;
         Ok(wishes.iter().any(same))
     }
 
     /// Waits until nothing is left of a thread. `false`: the server stops first.
     async fn removed(&self, deletion: &Deletion) -> Result<bool, Fault> {
         let mut pauses = table::AWAIT_REMOVAL.pauses();
-        let name = (deletion.account.clone(), deletion.thread.clone());
+        let name = (deletion.account.clone(), deletion.owner.clone());
         while self.is_wished(deletion).await? || self.removing().contains(&name) {
             if self.pause(&mut pauses).await.is_err() {
                 return Ok(false);
@@ -115,7 +117,7 @@ impl Engine {
 
     /// Removes this server's part of a thread in the background, unless that is under way.
     fn begin_removing(&self, deletion: Deletion, wish: Wish) {
-        let name = (deletion.account.clone(), deletion.thread.clone());
+        let name = (deletion.account.clone(), deletion.owner.clone());
         if !self.removing().insert(name.clone()) {
             return;
         }
@@ -129,12 +131,12 @@ impl Engine {
     }
 
     /// Whether this server is removing a thread.
-    pub(crate) fn is_being_removed(&self, account: &AccountId, thread: &AppThreadKey) -> bool {
-        let name = (account.clone(), thread.clone());
+    pub(crate) fn is_being_removed(&self, account: &AccountId, owner: &Owner) -> bool {
+        let name = (account.clone(), owner.clone());
         self.removing().contains(&name)
     }
 
-    fn removing(&self) -> MutexGuard<'_, HashSet<(AccountId, AppThreadKey)>> {
+    fn removing(&self) -> MutexGuard<'_, HashSet<(AccountId, Owner)>> {
         let removing = self.0.removing.lock();
         removing.unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,7 +156,7 @@ impl Engine {
                 Ok(Removal::Done | Removal::OthersRemain) => return true,
                 Ok(Removal::Waits) => {}
                 Err(fault) => {
-                    warn!(thread = %deletion.thread, code = %fault.code, "Thread {} cannot be deleted yet: {}", deletion.thread, fault.message);
+                    warn!(owner = %deletion.owner, code = %fault.code, "{} cannot be deleted yet: {}", deletion.owner, fault.message);
                 }
             }
             if self.pause(&mut pauses).await.is_err() {
@@ -164,20 +166,18 @@ impl Engine {
     }
 
     async fn try_remove(&self, deletion: &Deletion, wish: Wish) -> Result<Removal, Fault> {
-        let Deletion {
-            account, thread, ..
-        } = deletion;
+        let Deletion { account, owner, .. } = deletion;
         let store = &self.0.store;
         let mut runs: Vec<Run> = Vec::new();
         loop {
             let last = runs.last().map(|r| &r.id);
-            let page = store.runs_of_thread(account, thread, last, PAGE).await?;
+            let page = store.runs_of_owner(account, owner, last, PAGE).await?;
             if page.is_empty() {
                 break;
             }
             runs.extend(page);
         }
-        let sessions = store.sessions_of_thread(account, thread).await?;
+        let sessions = store.sessions_of_owner(account, owner).await?;
         let (sessions, theirs): (Vec<Session>, Vec<Session>) = sessions
             .into_iter()
             .partition(|s| self.is_mine(s.node.as_deref()));
@@ -200,7 +200,7 @@ impl Engine {
                     }
                 }
                 None => {
-                    warn!(thread = %thread, runtime = %session.runtime, "What {} holds of thread {thread} stays there: it is not configured", session.runtime);
+                    warn!(owner = %owner, runtime = %session.runtime, "What {} holds of {owner} stays there: it is not configured", session.runtime);
                 }
             }
         }
@@ -213,17 +213,13 @@ impl Engine {
             store.ask_deletion(deletion, Millis::now()).await?;
         }
         if !self.is_sole() {
-            store
-                .leave_thread(account, thread, self.node_name())
-                .await?;
+            store.leave_owner(account, owner, self.node_name()).await?;
         }
         if !theirs.is_empty() || !driven_elsewhere.is_empty() {
             return Ok(Removal::OthersRemain);
         }
-        store.delete_thread(deletion).await?;
-        let by = deletion.asked_by.as_ref();
-        let by = by.map_or("somebody", |actor| actor.label.as_str());
-        info!(thread = %thread, by, "Deleted thread {thread}, as {by} asked");
+        store.delete_owner(deletion).await?;
+        info!(owner = %owner, "Deleted {owner}");
         Ok(Removal::Done)
     }
 

@@ -2,15 +2,16 @@
 //! `.respond`.
 
 use threadline_contract::{
-    Answer, Code, Fault, Millis, Principal, Question, QuestionId, QuestionKind, QuestionState,
+    Answer, Code, Fault, Millis, Owner, Principal, Question, QuestionId, QuestionKind,
+    QuestionState,
     method::{
         AnswerParams, Decision, Outcome, Permissions, Questions, QuestionsParams, RespondParams,
         Responded,
     },
 };
-use threadline_store::{Closed, QuestionEnd, StoreError};
+use threadline_store::{Closed, QuestionEnd, StoreError, StoredQuestion, Whose};
 
-use crate::{Engine, run::update};
+use crate::{Engine, run::update, wire};
 
 /// Questions of one answer at most.
 const MOST: u32 = 500;
@@ -22,17 +23,15 @@ impl Engine {
         caller: &Principal,
         params: &QuestionsParams,
     ) -> Result<Questions, Fault> {
-        let questions = self
-            .0
-            .store
-            .questions(
-                &caller.account,
-                params.thread_id.as_ref(),
-                params.include_closed,
-                MOST,
-            )
+        let owner = params.thread_id.clone().map(Owner::Thread);
+        let whose = owner.as_ref().map_or(Whose::Threads, Whose::Of);
+        let (store, closed) = (&self.0.store, params.include_closed);
+        let found = store
+            .questions(&caller.account, whose, closed, MOST)
             .await?;
-        Ok(Questions { questions })
+        Ok(Questions {
+            questions: found.iter().map(wire::question).collect(),
+        })
     }
 
     /// Answers a question, once. The run that asked gets it as soon as it can hear it, also after
@@ -44,7 +43,8 @@ impl Engine {
     ) -> Result<Question, Fault> {
         let question = self.question(caller, &params.question_id).await?;
         let answer = choose(&question, params.option_id, params.text)?;
-        self.close(caller, question, Some(answer)).await
+        let closed = self.close(caller, question, Some(answer)).await?;
+        Ok(wire::question(&closed))
     }
 
     /// Permissions that wait, newest first.
@@ -67,7 +67,10 @@ impl Engine {
         params: RespondParams,
     ) -> Result<Responded, Fault> {
         let question = self.question(caller, &params.request_id).await?;
-        if let Some(session) = params.session_id.filter(|s| *s != question.thread_id) {
+        if let Some(session) = params
+            .session_id
+            .filter(|s| question.owner.thread() != Some(s))
+        {
             return Err(Fault::new(
                 Code::Conflict,
                 format!("The permission is not asked for by thread `{session}`."),
@@ -88,11 +91,11 @@ impl Engine {
         Ok(Responded {
             accepted: true,
             outcome,
-            permission: closed.into(),
+            permission: wire::question(&closed).into(),
         })
     }
 
-    async fn question(&self, caller: &Principal, id: &QuestionId) -> Result<Question, Fault> {
+    async fn question(&self, caller: &Principal, id: &QuestionId) -> Result<StoredQuestion, Fault> {
         let question = self.0.store.question(&caller.account, id).await;
         question.map_err(|e| match e {
             StoreError::NotFound => Fault::new(
@@ -107,15 +110,15 @@ impl Engine {
     async fn close(
         &self,
         caller: &Principal,
-        question: Question,
+        question: StoredQuestion,
         answer: Option<Answer>,
-    ) -> Result<Question, Fault> {
+    ) -> Result<StoredQuestion, Fault> {
         let now = Millis::now();
         let state = match answer {
             Some(_) => QuestionState::Answered,
             None => QuestionState::Declined,
         };
-        let closed = Question {
+        let closed = StoredQuestion {
             state,
             closed_at: Some(now),
             answer: answer.clone(),
@@ -134,7 +137,7 @@ impl Engine {
         match self
             .0
             .store
-            .close_question(&caller.account, &closed.question_id, end, |_| vec![event])
+            .close_question(&caller.account, &closed.id, end, |_| vec![event])
             .await?
         {
             Closed::Now(question) => Ok(question),
@@ -152,7 +155,7 @@ impl Engine {
 
 /// Holds an answer against what the question offers.
 fn choose(
-    question: &Question,
+    question: &StoredQuestion,
     option: Option<String>,
     text: Option<String>,
 ) -> Result<Answer, Fault> {

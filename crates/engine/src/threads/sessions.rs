@@ -1,6 +1,6 @@
 //! `session.cancel` and `session.close`.
 
-use threadline_contract::{AppThreadKey, Code, Fault, Millis, Principal, method::Receipt};
+use threadline_contract::{AppThreadKey, Code, Fault, Millis, Owner, Principal, method::Receipt};
 use threadline_store::{Session, SessionState};
 use tracing::warn;
 
@@ -16,7 +16,8 @@ impl Engine {
         caller: &Principal,
         thread: &AppThreadKey,
     ) -> Result<Receipt, Fault> {
-        self.known_thread(caller, thread).await?;
+        let owner = Owner::Thread(thread.clone());
+        self.known_owner(caller, &owner).await?;
         let mut receipt = Receipt {
             accepted: true,
             run_id: None,
@@ -28,7 +29,7 @@ impl Engine {
         let recent = self
             .0
             .store
-            .runs_of_thread(&caller.account, thread, None, RECENT)
+            .runs_of_owner(&caller.account, &owner, None, RECENT)
             .await?;
         for run in recent.into_iter().filter(|r| !r.status.is_terminal()) {
             let one = self.cancel_run(caller, &run.id).await?;
@@ -51,7 +52,7 @@ impl Engine {
         for session in self
             .0
             .store
-            .sessions_of_thread(&caller.account, thread)
+            .sessions_of_owner(&caller.account, &Owner::Thread(thread.clone()))
             .await?
         {
             if session.state == SessionState::Open {
@@ -59,8 +60,7 @@ impl Engine {
                     .store
                     .set_session_state(
                         &caller.account,
-                        thread,
-                        &session.runtime,
+                        &session.session_key,
                         SessionState::Closed,
                         &caller.actor(),
                         Millis::now(),
@@ -87,21 +87,20 @@ impl Engine {
         }
     }
 
-    pub(crate) async fn known_thread(
-        &self,
-        caller: &Principal,
-        thread: &AppThreadKey,
-    ) -> Result<(), Fault> {
+    pub(crate) async fn known_owner(&self, caller: &Principal, owner: &Owner) -> Result<(), Fault> {
         if self
             .0
             .store
-            .sessions_of_thread(&caller.account, thread)
+            .sessions_of_owner(&caller.account, owner)
             .await?
             .is_empty()
         {
             return Err(Fault::new(
                 Code::MappingNotFound,
-                format!("No session is mapped to thread `{thread}`."),
+                match owner.thread() {
+                    Some(thread) => format!("No session is mapped to thread `{thread}`."),
+                    None => format!("No session is mapped to `{owner}`."),
+                },
             ));
         }
         Ok(())

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use threadline_contract::{
-    ArtifactScope, ArtifactSet, Code, Fault, Millis, Principal, RunId, RuntimeId, SessionUpdate,
-    Sha256, Snapshot, UpdateKind,
+    ArtifactScope, ArtifactSet, Code, Fault, Millis, Owner, Principal, RunId, RuntimeId, Sha256,
+    Snapshot, UpdateKind,
     method::{Receipt, TaskParams},
 };
 use threadline_runtimes::{Registry, RunRef};
@@ -17,6 +17,7 @@ use crate::{
         time, update,
         view::{self, Around, Asked},
     },
+    wire,
 };
 
 /// What is said of a stop on a full disk.
@@ -220,7 +221,7 @@ impl Engine {
                         .session_by_key(account, key)
                         .await
                         .map_err(not_mapped)?;
-                    if session.thread != *thread {
+                    if session.owner.thread() != Some(thread) {
                         return Err(Fault::new(
                             Code::Conflict,
                             format!("Session `{key}` does not belong to thread `{thread}`."),
@@ -230,12 +231,10 @@ impl Engine {
                 thread.clone()
             }
             (None, Some(key)) => {
-                self.0
-                    .store
-                    .session_by_key(account, key)
-                    .await
-                    .map_err(not_mapped)?
-                    .thread
+                let found = self.0.store.session_by_key(account, key).await;
+                let session = found.map_err(not_mapped)?;
+                let thread = session.owner.thread().cloned();
+                thread.ok_or_else(|| not_mapped(StoreError::NotFound))?
             }
             (None, None) => {
                 return Err(Fault::new(
@@ -244,17 +243,18 @@ impl Engine {
                 ));
             }
         };
-        self.known_thread(caller, &thread).await?;
+        let owner = Owner::Thread(thread.clone());
+        self.known_owner(caller, &owner).await?;
         match &params.run_id {
             Some(id) => match self.0.store.run(account, id).await {
-                Ok(run) if run.thread == thread => Ok(run),
+                Ok(run) if run.owner == owner => Ok(run),
                 Ok(_) | Err(StoreError::NotFound) => Err(Fault::new(
                     Code::NoNativeRecord,
                     format!("Thread `{thread}` has no run `{id}`."),
                 )),
                 Err(other) => Err(other.into()),
             },
-            None => match self.0.store.latest_run(account, &thread).await? {
+            None => match self.0.store.latest_run(account, &owner).await? {
                 Some(run) => Ok(run),
                 None => Err(Fault::new(
                     Code::TaskNotFound,
@@ -298,8 +298,8 @@ impl Engine {
     ) -> Result<Receipt, Fault> {
         let record = self.0.store.run(&caller.account, run).await?;
         let now = Millis::now();
-        let asked = SessionUpdate::new(
-            &record.thread,
+        let asked = wire::update(
+            &record.owner,
             run,
             UpdateKind::Task,
             update::CANCEL_REQUESTED,

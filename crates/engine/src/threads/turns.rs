@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, PermissionPolicy, Principal, QueuePlace, RunId, RunStatus,
-    RuntimeId, SessionKey, canonical,
+    AppThreadKey, Code, Fault, Millis, NewKey, Owner, PermissionPolicy, Principal, QueuePlace,
+    RunId, RunStatus, RuntimeId, SessionKey, canonical,
     method::{self, Resolved},
     rpc,
     turn::{Turn, TurnParams},
@@ -13,6 +13,7 @@ use threadline_contract::{
 use threadline_runtimes::TurnPlan;
 use threadline_store::{
     Admitted, Method, NewLease, NewRun, NewSession, Phase, Run, Session, SessionState, StoreError,
+    being_deleted,
 };
 
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
         kept::Kept,
         lane::{self, Entry, Place, Pool},
     },
-    workdir,
+    wire, workdir,
 };
 
 /// Case twins and other accounts' keys that a new session key steps around at most.
@@ -58,21 +59,20 @@ impl Engine {
     ) -> Result<TurnAnswer, Fault> {
         let digest = canonical::digest(&json!({"method": method, "params": params}));
         let turn = rpc::params::<TurnParams>(params)?.check()?;
+        let owner = Owner::Thread(turn.thread.clone());
         if let Some(request) = &turn.request
             && let Some(run) = self
                 .0
                 .store
-                .requested(&caller.account, &turn.thread, request, &digest)
+                .requested(&caller.account, &owner, request, &digest)
                 .await
                 .map_err(conflict)?
         {
             return Ok(accepted(&run));
         }
         let continues = method == method::MESSAGE;
-        let runtime = self
-            .route(caller, Some(&turn.thread), &turn.routing)
-            .await?;
-        let existing = self.session_of(caller, &turn.thread, &runtime).await?;
+        let runtime = self.route(caller, Some(&owner), &turn.routing).await?;
+        let existing = self.session_of(caller, &owner, &runtime).await?;
         if let Some(session) = &existing
             && let Some(node) = self.session_elsewhere(session).await?
         {
@@ -87,10 +87,8 @@ impl Engine {
         self.takes_files(&runtime, &attachments::outlines(&files))?;
         threadline_artifacts::deliverables::check(&turn.deliverables)?;
         // The database knows it too, unless there was no room to tell it.
-        if self.is_being_removed(&caller.account, &turn.thread) {
-            return Err(conflict(StoreError::Conflict(
-                "the thread is being deleted",
-            )));
+        if self.is_being_removed(&caller.account, &owner) {
+            return Err(conflict(StoreError::Conflict(being_deleted(&owner))));
         }
         let session = self.session_for(caller, &turn, &runtime, continues, existing);
         let session = session.await?;
@@ -108,7 +106,7 @@ impl Engine {
                 .map_err(|_| Fault::internal())??
         };
         let plan = TurnPlan {
-            thread: turn.thread.clone(),
+            owner: owner.clone(),
             session: session.session_key.clone(),
             run: run.clone(),
             prompt: turn.prompt,
@@ -120,7 +118,7 @@ impl Engine {
         };
         let policy = match turn.permission_policy {
             Some(policy) => policy,
-            None => self.policy_of(caller, &turn.thread, continues).await?,
+            None => self.policy_of(caller, &owner, continues).await?,
         };
         let kept = Kept {
             load_class: turn.load_class,
@@ -164,7 +162,7 @@ impl Engine {
         let new = NewRun {
             id: plan.run.clone(),
             account: caller.account.clone(),
-            thread: plan.thread.clone(),
+            owner: plan.owner.clone(),
             runtime: runtime.clone(),
             session_key: plan.session.clone(),
             method: if plan.continues {
@@ -189,10 +187,10 @@ impl Engine {
     async fn policy_of(
         &self,
         caller: &Principal,
-        thread: &AppThreadKey,
+        owner: &Owner,
         continues: bool,
     ) -> Result<PermissionPolicy, Fault> {
-        if continues && let Some(last) = self.0.store.latest_run(&caller.account, thread).await? {
+        if continues && let Some(last) = self.0.store.latest_run(&caller.account, owner).await? {
             return Ok(Kept::read(&self.0.store, &last.id).await?.policy);
         }
         Ok(self.0.config.rules.policy.clone())
@@ -201,10 +199,10 @@ impl Engine {
     async fn session_of(
         &self,
         caller: &Principal,
-        thread: &AppThreadKey,
+        owner: &Owner,
         runtime: &RuntimeId,
     ) -> Result<Option<Session>, Fault> {
-        match self.0.store.session(&caller.account, thread, runtime).await {
+        match self.0.store.session(&caller.account, owner, runtime).await {
             Ok(session) => Ok(Some(session)),
             Err(StoreError::NotFound) => Ok(None),
             Err(other) => Err(other.into()),
@@ -243,11 +241,17 @@ impl Engine {
             return Err(other_folder(session));
         }
         let known = existing.map(|s| s.session_key);
+        let owner = Owner::Thread(turn.thread.clone());
         let first = first_twin(caller, &turn.thread);
         for twin in first..first + TWINS {
             let session_key = known.clone().unwrap_or_else(|| {
-                let agent = turn.agent.as_deref();
-                lane.runtime.new_session_key(&turn.thread, agent, twin)
+                lane.runtime.new_session_key(&NewKey {
+                    account: &caller.account,
+                    owner: &owner,
+                    version: 1,
+                    agent: turn.agent.as_deref(),
+                    twin,
+                })
             });
             if known.is_none() {
                 SessionKey::new(session_key.as_str())
@@ -257,8 +261,9 @@ impl Engine {
             }
             let new = NewSession {
                 account: caller.account.clone(),
-                thread: turn.thread.clone(),
+                owner: owner.clone(),
                 runtime: runtime.clone(),
+                version: 1,
                 session_key,
                 expected_dirs: turn.expected_dirs.clone(),
                 working_directory: folder.clone(),
@@ -276,8 +281,7 @@ impl Engine {
                         .store
                         .set_session_state(
                             &caller.account,
-                            &turn.thread,
-                            runtime,
+                            &session.session_key,
                             SessionState::Open,
                             &caller.actor(),
                             Millis::now(),
@@ -366,7 +370,7 @@ fn first_twin(caller: &Principal, thread: &AppThreadKey) -> u32 {
 fn accepted(run: &Run) -> TurnAnswer {
     TurnAnswer::Accepted(Box::new(Accepted {
         run: run.id.clone(),
-        thread: run.thread.clone(),
+        thread: wire::name(&run.owner),
     }))
 }
 

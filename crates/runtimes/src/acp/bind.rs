@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use threadline_contract::{Code, Fault, SessionKey, scope::segment};
+use threadline_contract::{Code, Fault, SessionKey, scope::session_segment};
 use threadline_host::{Attached, Frames, HostError, Hosts, Spec, Standing, StartCode, State};
 use tokio::time::sleep;
 
@@ -43,7 +43,7 @@ impl Shared {
 
     /// Where what is kept of a session lies.
     pub(super) fn folder(&self, session: &SessionKey) -> PathBuf {
-        self.config.records.join(segment(session.as_str()))
+        self.config.records.join(session_segment(session))
     }
 
     fn spec(&self, begun: &Begun) -> Spec {

@@ -38,7 +38,7 @@ mod wire;
 use std::{collections::BTreeMap, sync::Arc};
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, QuestionId, Removed, RunId, RuntimeId, SessionKey,
+    Code, Fault, Millis, NewKey, QuestionId, Removed, RunId, RuntimeId, SessionKey,
 };
 use tokio::sync::Mutex;
 
@@ -141,13 +141,8 @@ impl Runtime for Acp {
         self.shared.config.agent.configured || self.shared.program().is_some()
     }
 
-    fn new_session_key(&self, thread: &AppThreadKey, _: Option<&str>, twin: u32) -> SessionKey {
-        let key = SessionKey::for_runtime("acp", &self.shared.config.agent.name, thread);
-        match twin {
-            0 | 1 => key,
-            // Cannot fail: the key is not blank, and a thread's key leaves room for the rest.
-            _ => SessionKey::new(format!("{key}-{twin}")).unwrap_or(key),
-        }
+    fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey {
+        SessionKey::for_owner(&format!("acp:{}", self.shared.config.agent.name), new)
     }
 
     fn reserve<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {

@@ -10,7 +10,8 @@ use std::{sync::Arc, time::Instant};
 use bytes::Bytes;
 use serde_json::Value;
 use threadline_contract::{
-    Code, Fault, QuestionId, QuestionKind, QuestionOption, Step, StepState, amounts, scope::segment,
+    Code, Fault, QuestionId, QuestionKind, QuestionOption, Step, StepState, amounts,
+    scope::session_segment,
 };
 use threadline_files::Durability;
 use tokio::{
@@ -82,7 +83,7 @@ pub(super) async fn work(
     let records = shared
         .config
         .records
-        .join(segment(begun.plan.session.as_str()));
+        .join(session_segment(&begun.plan.session));
     let mut preface = vec![Message::System {
         content: prompt::system(begun),
     }];

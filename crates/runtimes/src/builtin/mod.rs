@@ -20,7 +20,7 @@ mod work;
 use std::sync::Arc;
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, QuestionId, Removed, RunId, RuntimeId, SessionKey,
+    Code, Fault, Millis, NewKey, QuestionId, Removed, RunId, RuntimeId, SessionKey,
     method::DEMONSTRATION,
 };
 
@@ -100,13 +100,8 @@ impl Runtime for Builtin {
         Box::pin(async { found })
     }
 
-    fn new_session_key(&self, thread: &AppThreadKey, _: Option<&str>, twin: u32) -> SessionKey {
-        let key = SessionKey::for_runtime("builtin", "main", thread);
-        match twin {
-            0 | 1 => key,
-            // Cannot fail: the key is not blank, and a thread's key leaves room for the rest.
-            _ => SessionKey::new(format!("{key}-{twin}")).unwrap_or(key),
-        }
+    fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey {
+        SessionKey::for_owner("builtin:main", new)
     }
 
     fn reserve<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {

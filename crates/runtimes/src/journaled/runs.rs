@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use threadline_contract::{Code, Fault, Millis, RunId, SessionKey, scope::segment};
+use threadline_contract::{
+    Code, Fault, Millis, RunId, SessionKey,
+    scope::{segment, session_segment},
+};
 use threadline_files::{Durability, JournalError};
 use tokio::{
     sync::{OnceCell, watch},
@@ -103,7 +106,7 @@ impl<W: Work> Runs<W> {
 
     /// Where the journals of a session's runs lie.
     pub(crate) fn folder(&self, session: &SessionKey) -> PathBuf {
-        self.records.join(segment(session.as_str()))
+        self.records.join(session_segment(session))
     }
 
     /// Where a run's journal lies.

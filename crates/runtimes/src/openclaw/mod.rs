@@ -39,8 +39,8 @@ use std::{
 
 use serde_json::{Value, json};
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, QuestionId, Removed, RunId, RuntimeId, SessionKey,
-    gateway_agent, plugin::PREPARE, turn::AttachmentOutline,
+    Code, Fault, Millis, NewKey, QuestionId, Removed, RunId, RuntimeId, SessionKey, gateway_agent,
+    plugin::PREPARE, turn::AttachmentOutline,
 };
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -304,10 +304,14 @@ impl Runtime for OpenClaw {
         page::of(self.gateway.url(), session)
     }
 
-    fn new_session_key(&self, thread: &AppThreadKey, agent: Option<&str>, twin: u32) -> SessionKey {
-        let agent = agent.or(self.agent.as_deref()).map(str::to_owned);
+    fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey {
+        let agent = new.agent.or(self.agent.as_deref()).map(str::to_owned);
         let agent = agent.or_else(|| self.gateway.default_agent());
-        SessionKey::for_openclaw(thread, agent.as_deref().unwrap_or(MAIN), twin)
+        let agent = agent.as_deref().unwrap_or(MAIN);
+        match new.owner.thread() {
+            Some(thread) => SessionKey::for_openclaw(thread, agent, new.twin),
+            None => SessionKey::for_owner(&format!("agent:{agent}"), new),
+        }
     }
 
     fn reserve<'a>(&'a self, _: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {

@@ -4,7 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{Code, Fault, Millis, RunId, SessionKey, scope::segment};
+use threadline_contract::{
+    Code, Fault, Millis, RunId, SessionKey,
+    scope::{segment, session_segment},
+};
 use threadline_files::{Access, Reason, Root, atomic};
 use tokio::task::spawn_blocking;
 
@@ -107,7 +110,7 @@ impl Notes {
     }
 
     fn path(&self, session: &SessionKey, run: &RunId) -> PathBuf {
-        let folder = self.folder.join(segment(session.as_str()));
+        let folder = self.folder.join(session_segment(session));
         folder.join(format!("{}.json", segment(run.as_str())))
     }
 
@@ -147,7 +150,7 @@ impl Notes {
     /// Forgets the runs of a session.
     pub(super) async fn forget(&self, session: &SessionKey, runs: &[RunId]) -> Result<(), Fault> {
         let paths: Vec<PathBuf> = runs.iter().map(|run| self.path(session, run)).collect();
-        let folder = self.folder.join(segment(session.as_str()));
+        let folder = self.folder.join(session_segment(session));
         blocking(move || {
             for path in &paths {
                 remove(path, |root, name| root.remove_file(name))?;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use pretty_assertions::assert_eq;
-use threadline_contract::{AppThreadKey, Code, SessionKey};
+use threadline_contract::{AccountId, AppThreadKey, Code, NewKey, SessionKey};
 use threadline_runtimes::{EndStatus, Logged, Registry, RunRef, Runtime as _};
 
 use crate::world::{World, begin, completed, finish, plan, plan_of, rest};
@@ -137,8 +137,17 @@ async fn sessions_that_would_share_a_folder_are_told_apart() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn session_keys_are_made_once_and_twins_get_a_number() {
     let builtin = World::new().builtin();
-    let thread = AppThreadKey::new("draft:1").unwrap();
-    let key = |twin| builtin.new_session_key(&thread, None, twin).to_string();
+    let owner = AppThreadKey::new("draft:1").unwrap().into();
+    let key = |twin| {
+        let new = NewKey {
+            account: &AccountId::local(),
+            owner: &owner,
+            version: 1,
+            agent: None,
+            twin,
+        };
+        builtin.new_session_key(&new).to_string()
+    };
     assert_eq!(
         [key(1), key(2), key(3)],
         [

@@ -109,7 +109,7 @@ pub(crate) fn plan_of(thread: &str, run: &str, prompt: &str) -> TurnPlan {
     let thread = AppThreadKey::new(thread).unwrap();
     TurnPlan {
         session: SessionKey::for_runtime("builtin", "main", &thread),
-        thread,
+        owner: thread.into(),
         run: RunId::new(run).unwrap(),
         prompt: prompt.into(),
         continues: true,

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use pretty_assertions::assert_eq;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::json;
-use threadline_contract::{AppThreadKey, Code, Fault};
+use threadline_contract::{AccountId, AppThreadKey, Code, Fault, NewKey};
 use threadline_e2e::tls;
 use threadline_runtimes::{
     Frame, Logged, Runtime as _, Signal, Update,
@@ -340,8 +340,14 @@ async fn a_new_thread_works_with_the_gateways_default_agent() {
     .await;
     let folder = tempfile::tempdir().unwrap();
     let key = |runtime: &OpenClaw, thread: &str, agent: Option<&str>| {
-        let thread = AppThreadKey::new(thread).unwrap();
-        runtime.new_session_key(&thread, agent, 1).to_string()
+        let new = NewKey {
+            account: &AccountId::local(),
+            owner: &AppThreadKey::new(thread).unwrap().into(),
+            version: 1,
+            agent,
+            twin: 1,
+        };
+        runtime.new_session_key(&new).to_string()
     };
     let runtime = gateway.runtime(folder.path(), Some("t"));
     assert_eq!(key(&runtime, "draft:1", None), "agent:main:draft:1");

@@ -282,7 +282,7 @@ pub(crate) fn session() -> SessionKey {
 
 pub(crate) fn plan(run: &str, prompt: &str) -> TurnPlan {
     TurnPlan {
-        thread: AppThreadKey::new("draft:1").unwrap(),
+        owner: AppThreadKey::new("draft:1").unwrap().into(),
         session: session(),
         run: RunId::new(run).unwrap(),
         prompt: prompt.into(),

@@ -31,7 +31,7 @@ fn on_disk(folder: &Path) -> [Vec<String>; 3] {
 
 async fn events(world: &World, thread: &str) -> usize {
     let thread = AppThreadKey::new(thread).unwrap();
-    let stream = StreamId::thread(&AccountId::local(), &thread);
+    let stream = StreamId::of(&AccountId::local(), &thread.into());
     let page = world.engine.store().events_after(&stream, 0, 1000).await;
     page.unwrap().len()
 }
@@ -130,7 +130,7 @@ async fn a_deletion_that_was_cut_short_is_finished_at_the_next_start() {
     world.run(&turn("draft:1", "[[write a.md = x]]")).await;
     let deletion = Deletion {
         account: AccountId::local(),
-        thread: AppThreadKey::new("draft:1").unwrap(),
+        owner: AppThreadKey::new("draft:1").unwrap().into(),
         node: "test".to_owned(),
         asked_by: None,
     };

@@ -43,11 +43,12 @@ async fn fill_until_refused(world: &World, folder: &Path) -> PathBuf {
 
 /// How many sessions, runs and events of a thread are recorded.
 async fn records(world: &World, thread: &str) -> (usize, usize, usize) {
-    let (account, thread) = (AccountId::local(), AppThreadKey::new(thread).unwrap());
+    let account = AccountId::local();
+    let owner = AppThreadKey::new(thread).unwrap().into();
     let store = world.engine.store();
-    let sessions = store.sessions_of_thread(&account, &thread).await.unwrap();
-    let runs = store.runs_of_thread(&account, &thread, None, 100).await;
-    let stream = StreamId::thread(&account, &thread);
+    let sessions = store.sessions_of_owner(&account, &owner).await.unwrap();
+    let runs = store.runs_of_owner(&account, &owner, None, 100).await;
+    let stream = StreamId::of(&account, &owner);
     let events = store.events_after(&stream, 0, 1000).await.unwrap();
     (sessions.len(), runs.unwrap().len(), events.len())
 }

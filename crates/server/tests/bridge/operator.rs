@@ -23,7 +23,7 @@ async fn admit(world: &World, account: &str, count: usize) -> Vec<String> {
             id: RunId::fresh(),
             account: AccountId::new(account).unwrap(),
             session_key: SessionKey::for_runtime("builtin", account, &thread),
-            thread,
+            owner: thread.into(),
             runtime: RuntimeId::Builtin,
             method: Method::Start,
             turn: "{}".into(),

@@ -80,7 +80,10 @@ fn sessions_in(folder: &Path) -> Vec<String> {
 async fn sessions(world: &World, thread: &str) -> Vec<Session> {
     let (account, thread) = (AccountId::local(), AppThreadKey::new(thread).unwrap());
     let store = world.engine.store();
-    store.sessions_of_thread(&account, &thread).await.unwrap()
+    store
+        .sessions_of_owner(&account, &thread.into())
+        .await
+        .unwrap()
 }
 
 /// Whether a server has files of the thread `draft:1`.

@@ -207,7 +207,7 @@ async fn an_update_that_is_too_large_is_shortened_and_kept_whole() {
     );
     update.message = Some("é".repeat(50_000)); // B11
     let body = serde_json::to_string(&update).unwrap();
-    let stream = StreamId::thread(&"local".parse().unwrap(), &thread);
+    let stream = StreamId::of(&"local".parse().unwrap(), &thread.into());
     let event = NewEvent {
         run: None,
         frame: None,

@@ -517,7 +517,7 @@ async fn a_slow_reader_loses_its_connection_and_no_event() {
         body: serde_json::to_string(&update).unwrap().as_str().into(),
         at: Millis(1),
     };
-    let stream = StreamId::thread(&"local".parse().unwrap(), &thread);
+    let stream = StreamId::of(&"local".parse().unwrap(), &thread.into());
     for _ in 0..20 {
         let events = vec![event.clone(); 16];
         world

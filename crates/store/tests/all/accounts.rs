@@ -188,8 +188,9 @@ async fn a_session_has_one_node_and_moves_as_one(world: World) {
     let store = &world.store;
     let at = |node: Option<&str>| NewSession {
         account: account(),
-        thread: thread(),
+        owner: thread(),
         runtime: RuntimeId::Builtin,
+        version: 1,
         session_key: SessionKey::new("builtin:main:draft:1").unwrap(),
         expected_dirs: vec![],
         working_directory: None,
@@ -215,17 +216,11 @@ async fn a_session_has_one_node_and_moves_as_one(world: World) {
     assert_eq!(there.node.as_deref(), Some("b"));
     let none = store.sessions_without_node(&RuntimeId::Builtin, 0, 10);
     assert_eq!(none.await.unwrap(), []);
-    store
-        .leave_thread(&account(), &thread(), "a")
-        .await
-        .unwrap();
-    let kept = store.sessions_of_thread(&account(), &thread()).await;
+    store.leave_owner(&account(), &thread(), "a").await.unwrap();
+    let kept = store.sessions_of_owner(&account(), &thread()).await;
     assert_eq!(kept.unwrap().len(), 1);
-    store
-        .leave_thread(&account(), &thread(), "b")
-        .await
-        .unwrap();
-    let kept = store.sessions_of_thread(&account(), &thread()).await;
+    store.leave_owner(&account(), &thread(), "b").await.unwrap();
+    let kept = store.sessions_of_owner(&account(), &thread()).await;
     assert_eq!(kept.unwrap(), []);
 }
 

@@ -34,7 +34,7 @@ async fn a_new_run_is_what_was_said(world: World) {
     let run = Run {
         id: id.clone(),
         account: account(),
-        thread: thread(),
+        owner: thread(),
         runtime: RuntimeId::Builtin,
         session_key: SessionKey::new("builtin:main:draft:1").unwrap(),
         method: Method::Start,
@@ -118,7 +118,7 @@ async fn the_same_request_gives_the_same_run(world: World) {
     assert_eq!(
         world
             .store
-            .runs_of_thread(&account(), &thread(), None, 10)
+            .runs_of_owner(&account(), &thread(), None, 10)
             .await
             .unwrap(),
         [second, first]
@@ -172,7 +172,7 @@ async fn racing_requests_make_one_run(world: World) {
     assert!(same.iter().all(|run| *run == new[0]));
     let runs = world
         .store
-        .runs_of_thread(&account(), &thread(), None, 99)
+        .runs_of_owner(&account(), &thread(), None, 99)
         .await;
     assert_eq!(runs.unwrap(), new);
     assert_eq!(world.log(&stream()).await.len(), 1);
@@ -211,7 +211,7 @@ async fn runs_are_listed_in_their_order(world: World) {
     let newest_first: Vec<Run> = runs.iter().rev().cloned().collect();
     let page = |before: Option<RunId>, limit| async move {
         store
-            .runs_of_thread(&account(), &thread(), before.as_ref(), limit)
+            .runs_of_owner(&account(), &thread(), before.as_ref(), limit)
             .await
             .unwrap()
     };
@@ -264,7 +264,7 @@ async fn the_lane_is_first_come_first_served(world: World) {
         wanted.push(LaneEntry {
             run: run.id,
             account: who.clone(),
-            thread,
+            owner: thread,
             session_key: run.session_key,
             phase: Phase::Queued,
             lease_owner: run.lease_owner,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pretty_assertions::assert_eq;
-use threadline_contract::AppThreadKey;
+use threadline_contract::Owner;
 use threadline_store::{Store, StoreConfig, StreamId};
 
 use crate::world::{World, account, event, on_both, thread_named};
@@ -17,12 +17,12 @@ on_both![what_was_acknowledged_survives_a_kill];
 const CHILD: &str = "THREADLINE_TEST_CRASH_URL";
 const WRITERS: usize = 8;
 
-fn thread_of(writer: usize) -> AppThreadKey {
+fn thread_of(writer: usize) -> Owner {
     thread_named(&format!("draft:{}", writer % 3))
 }
 
 fn stream_of(writer: usize) -> StreamId {
-    StreamId::thread(&account(), &thread_of(writer))
+    StreamId::of(&account(), &thread_of(writer))
 }
 
 /// Not a test by itself: what the child process does until it is killed.

@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use threadline_contract::{Artifact, ArtifactPath, Millis, RuntimeId, SessionKey, Sha256};
 use threadline_store::{
-    Deletion, NewEvent, NewSession, Phase, RunChange, Store, StoreError, StreamId,
+    Deletion, NewEvent, NewSession, Phase, RunChange, Store, StoreError, StreamId, Whose,
 };
 
 use crate::world::{
@@ -24,7 +24,7 @@ const SECRET: &str = "a-very-particular-secret";
 fn deletion() -> Deletion {
     Deletion {
         account: account(),
-        thread: thread(),
+        owner: thread(),
         node: "node-1".to_owned(),
         asked_by: Some(by("ann")),
     }
@@ -33,9 +33,14 @@ fn deletion() -> Deletion {
 fn session(name: &str) -> NewSession {
     NewSession {
         account: account(),
-        thread: thread_named(name),
+        owner: thread_named(name),
         runtime: RuntimeId::Builtin,
-        session_key: SessionKey::for_runtime("builtin", "main", &thread_named(name)),
+        version: 1,
+        session_key: SessionKey::for_runtime(
+            "builtin",
+            "main",
+            &thread_named(name).app_thread_key(),
+        ),
         expected_dirs: vec![],
         working_directory: None,
         node: None,
@@ -78,7 +83,7 @@ async fn fill(world: &World, name: &str) {
     };
     store.change_run(&lease, change, vec![]).await.unwrap();
     store.release_lease(&lease).await.unwrap();
-    let stream = StreamId::thread(&account(), &thread_named(name));
+    let stream = StreamId::of(&account(), &thread_named(name));
     let many = (0..5000).map(|_| event(SECRET)).collect();
     store.append(&stream, None, many).await.unwrap();
 }
@@ -86,23 +91,23 @@ async fn fill(world: &World, name: &str) {
 /// What is there of a thread: sessions, runs, questions, events, and the answer to its request.
 async fn there(store: &Store, name: &str) -> [usize; 5] {
     let thread = thread_named(name);
-    let stream = StreamId::thread(&account(), &thread);
+    let stream = StreamId::of(&account(), &thread);
     let request = new_run(&account(), &thread, Some(("request-1", 1)))
         .request
         .unwrap();
     [
         store
-            .sessions_of_thread(&account(), &thread)
+            .sessions_of_owner(&account(), &thread)
             .await
             .unwrap()
             .len(),
         store
-            .runs_of_thread(&account(), &thread, None, 10)
+            .runs_of_owner(&account(), &thread, None, 10)
             .await
             .unwrap()
             .len(),
         store
-            .questions(&account(), Some(&thread), true, 10)
+            .questions(&account(), Whose::Of(&thread), true, 10)
             .await
             .unwrap()
             .len(),
@@ -121,11 +126,11 @@ async fn everything_of_a_thread_goes_and_nothing_else(world: World) {
     fill(&world, "draft:2").await;
     let store = &world.store;
     store.ask_deletion(&deletion(), Millis(1)).await.unwrap();
-    store.delete_thread(&deletion()).await.unwrap();
+    store.delete_owner(&deletion()).await.unwrap();
     assert_eq!(there(store, "draft:1").await, [0; 5]);
     assert_eq!(there(store, "draft:2").await, [1, 1, 1, 5002, 1]);
     // Again, and of a thread that never was.
-    store.delete_thread(&deletion()).await.unwrap();
+    store.delete_owner(&deletion()).await.unwrap();
     assert_eq!(store.deletions().await.unwrap(), vec![]);
 }
 
@@ -161,12 +166,9 @@ async fn a_run_that_goes_on_is_not_deleted(world: World) {
     let run = world.run().await;
     let store = &world.store;
     store.ask_deletion(&deletion(), Millis(1)).await.unwrap();
-    let refused = store.delete_thread(&deletion()).await;
+    let refused = store.delete_owner(&deletion()).await;
     assert!(
-        matches!(
-            refused,
-            Err(StoreError::Conflict("a run of the thread goes on"))
-        ),
+        matches!(refused, Err(StoreError::Conflict("a run of it goes on"))),
         "{refused:?}"
     );
     assert_eq!(store.run_any(&run.id).await.unwrap(), run);
@@ -181,7 +183,7 @@ async fn a_deletion_is_remembered_until_it_is_done(world: World) {
     store.close().await.unwrap();
     let again = world.second().await;
     assert_eq!(again.deletions().await.unwrap(), vec![deletion()]);
-    again.delete_thread(&deletion()).await.unwrap();
+    again.delete_owner(&deletion()).await.unwrap();
     assert_eq!(again.deletions().await.unwrap(), vec![]);
     again.close().await.unwrap();
 }
@@ -190,7 +192,7 @@ async fn a_thread_of_the_same_name_begins_anew(world: World) {
     fill(&world, "draft:1").await;
     let store = &world.store;
     store.ask_deletion(&deletion(), Millis(1)).await.unwrap();
-    store.delete_thread(&deletion()).await.unwrap();
+    store.delete_owner(&deletion()).await.unwrap();
     store.bind_session(session("draft:1")).await.unwrap();
     world.run().await;
     let appended = store.append(&stream(), None, vec![event("new")]).await;
@@ -207,7 +209,7 @@ async fn who_follows_a_deleted_thread_hears_that_it_ended(world: World) {
         .unwrap();
     assert_eq!(follower.next().await.unwrap().len(), 1);
     store.ask_deletion(&deletion(), Millis(1)).await.unwrap();
-    store.delete_thread(&deletion()).await.unwrap();
+    store.delete_owner(&deletion()).await.unwrap();
     assert!(matches!(follower.next().await, Err(StoreError::Closed)));
 }
 
@@ -217,7 +219,7 @@ async fn not_even_the_file_remembers() {
     fill(&world, "draft:1").await;
     let store = &world.store;
     store.ask_deletion(&deletion(), Millis(1)).await.unwrap();
-    store.delete_thread(&deletion()).await.unwrap();
+    store.delete_owner(&deletion()).await.unwrap();
     let path = world.config.url.strip_prefix("sqlite:").unwrap().to_owned();
     store.close().await.unwrap();
     let bytes = std::fs::read(&path).unwrap();

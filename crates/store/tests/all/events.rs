@@ -136,7 +136,7 @@ async fn a_run_has_its_own_events_and_frames(world: World) {
         Some(50)
     );
     // A run is looked up in the stream that the caller may read, and in no other.
-    let theirs = StreamId::thread(&other(), &thread());
+    let theirs = StreamId::of(&other(), &thread());
     let found = store.run_events(&theirs, &a.id, all, 9).await.unwrap();
     assert_eq!(found, []);
     // The run's part of the log begins where the log stood, and ends with the change that closes it.
@@ -162,7 +162,7 @@ async fn a_run_has_its_own_events_and_frames(world: World) {
 async fn streams_do_not_mix(world: World) {
     let store = &world.store;
     let named = |account: &str, key: &str| {
-        StreamId::thread(&AccountId::new(account).unwrap(), &thread_named(key))
+        StreamId::of(&AccountId::new(account).unwrap(), &thread_named(key))
     };
     let streams = [
         named("a", "b:c"),
@@ -200,7 +200,7 @@ async fn large_events_are_kept_whole(world: World) {
 /// transactions that fail: numbers stay dense, and a follower of each stream sees each event once.
 async fn numbers_are_dense_under_mixed_load(world: World) {
     let threads = ["draft:0", "draft:1", "draft:2", "draft:3"].map(thread_named);
-    let streams = threads.each_ref().map(|t| StreamId::thread(&account(), t));
+    let streams = threads.each_ref().map(|t| StreamId::of(&account(), t));
     let followers: Vec<_> = streams
         .iter()
         .map(|stream| {

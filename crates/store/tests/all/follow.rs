@@ -110,7 +110,7 @@ async fn streams_without_followers_cost_nothing(world: World) {
     append(&world, 3).await;
     assert_eq!(store.followed_streams(), 0);
     let twice = [store.subscribe(&stream(), 0), store.subscribe(&stream(), 0)];
-    let elsewhere = store.subscribe(&StreamId::thread(&account(), &thread_named("draft:9")), 0);
+    let elsewhere = store.subscribe(&StreamId::of(&account(), &thread_named("draft:9")), 0);
     assert_eq!(store.followed_streams(), 2);
     let [one, mut two] = twice;
     drop(one);

@@ -17,6 +17,7 @@ mod events;
 mod follow;
 mod leases;
 mod memory;
+mod old_databases;
 mod opening;
 mod overview;
 mod plans;

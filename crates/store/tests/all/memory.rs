@@ -25,7 +25,7 @@ async fn fill(store: &Store, round: usize) {
         tokio::spawn(async move {
             for n in 0..20 {
                 let thread = thread_named(&format!("draft:{round}-{w}-{n}"));
-                let stream = StreamId::thread(&account(), &thread);
+                let stream = StreamId::of(&account(), &thread);
                 let _follower = (n % 10 == 0).then(|| store.subscribe(&stream, 0));
                 let events = (0..4).map(|_| event(&"x".repeat(2000))).collect();
                 store.append(&stream, None, events).await.unwrap();
@@ -66,9 +66,7 @@ async fn sqlite_followers_are_small() {
     let one_stream = |_| world.store.subscribe(&stream(), 1);
     let own_stream = |n| {
         let thread = thread_named(&format!("draft:1780658097668838-{n}"));
-        world
-            .store
-            .subscribe(&StreamId::thread(&account(), &thread), 0)
+        world.store.subscribe(&StreamId::of(&account(), &thread), 0)
     };
     let shared = cost(FOLLOWERS, one_stream);
     assert!(shared < 512, "{shared} bytes each on one stream");

@@ -48,8 +48,9 @@ async fn rows_from_before_principals_say_that_nobody_is_known(world: World) {
     let run = world.run().await;
     let session = NewSession {
         account: account(),
-        thread: thread(),
+        owner: thread(),
         runtime: RuntimeId::Builtin,
+        version: 1,
         session_key: run.session_key.clone(),
         expected_dirs: vec![],
         working_directory: None,
@@ -72,7 +73,7 @@ async fn rows_from_before_principals_say_that_nobody_is_known(world: World) {
     let store = &world.store;
     let found = store.run_any(&run.id).await.unwrap();
     assert_eq!((found.begun_by, found.cancel_requested_by), (None, None));
-    let sessions = store.sessions_of_thread(&account(), &thread()).await;
+    let sessions = store.sessions_of_owner(&account(), &thread()).await;
     assert_eq!(sessions.unwrap()[0].closed_by, None);
     let token = store.token_by_hash(&[b'0'; 32]).await.unwrap().unwrap();
     assert_eq!((token.scopes, token.made_by), (Scopes::FULL, None));

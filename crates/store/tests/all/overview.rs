@@ -74,7 +74,7 @@ async fn pages_are_complete_and_in_order_while_runs_come_and_go(world: World) {
     let gone = first.last().unwrap();
     let deletion = Deletion {
         account: account(),
-        thread: gone.thread.clone(),
+        owner: gone.owner.clone(),
         node: "n".to_owned(),
         asked_by: None,
     };
@@ -86,7 +86,7 @@ async fn pages_are_complete_and_in_order_while_runs_come_and_go(world: World) {
     for run in all(&world, WhichRuns::All, 100).await {
         close(&world, &run).await;
     }
-    world.store.delete_thread(&deletion).await.unwrap();
+    world.store.delete_owner(&deletion).await.unwrap();
     let rest = world
         .store
         .runs_of_account(&account(), WhichRuns::All, Some(gone.num), 100)
@@ -209,8 +209,9 @@ async fn bind(world: &World, n: i64) -> String {
     let key = format!("agent:main:draft:{n}");
     let new = NewSession {
         account: account(),
-        thread: thread_named(&format!("draft:{n}")),
+        owner: thread_named(&format!("draft:{n}")),
         runtime: RuntimeId::OpenClaw,
+        version: 1,
         session_key: SessionKey::new(&key).unwrap(),
         expected_dirs: vec![],
         working_directory: None,
@@ -250,11 +251,12 @@ async fn sessions_are_listed_newest_first(world: World) {
     );
     let new = threadline_store::NewRun {
         runtime: RuntimeId::OpenClaw,
-        ..new_run(&account(), &session.thread, None)
+        session_key: session.session_key.clone(),
+        ..new_run(&account(), &session.owner, None)
     };
     let id = new.id.clone();
     world.store.admit(new, vec![]).await.unwrap();
-    world.run_of(&session.thread).await;
+    world.run_of(&session.owner).await;
     let latest = world
         .store
         .latest_run_of_session(session)
@@ -283,7 +285,7 @@ async fn accounts_see_their_own(world: World) {
         .await
         .unwrap();
     assert_eq!(
-        own.iter().map(|r| &r.thread).collect::<Vec<_>>(),
+        own.iter().map(|r| &r.owner).collect::<Vec<_>>(),
         [&thread()]
     );
 }

@@ -25,15 +25,15 @@ const OPEN_RUNS: [&str; 3] = ["runs_open", "runs_lane", "runs_claimable"];
 const FILL: &str = "
     insert into accounts select 'a' || n, 1 from generate_series(1, 100) n;
     insert into tokens select 't' || n, 'a' || n % 100 + 1, decode(md5(n::text), 'hex'), '', 1 from generate_series(1, 5000) n;
-    insert into sessions (account, thread, runtime, session_key, expected_dirs, state, created_at, updated_at)
-        select 'a' || n % 100, 'd' || n, 'builtin', 'k' || n, '[]', 'open', 1, 1 from generate_series(1, 8000) n;
-    insert into runs (id, account, thread, runtime, session_key, method, phase, created_at)
+    insert into sessions (account, owner, runtime, version, session_key, expected_dirs, state, created_at, updated_at)
+        select 'a' || n % 100, 'd' || n, 'builtin', 1, 'k' || n, '[]', 'open', 1, 1 from generate_series(1, 8000) n;
+    insert into runs (id, account, owner, runtime, session_key, method, phase, created_at)
         select 'r' || n, 'a' || n % 100, 'd' || n % 2000, 'acp:' || n % 7, 'k', 'start', case when n % 100 = 0 then 'running' else 'closed' end, n
         from generate_series(1, 8000) n;
     insert into turns select id, '{}' from runs;
-    insert into requests select account, thread, id, 'x', id from runs;
-    insert into questions (id, account, thread, run, body, state, asked_at)
-        select 'q' || id, account, thread, id, '{}', case when num % 10 = 0 then 'open' else 'answered' end, 1 from runs;
+    insert into requests select account, owner, id, 'x', id from runs;
+    insert into questions (id, account, owner, run, body, state, asked_at)
+        select 'q' || id, account, owner, id, '{}', case when num % 10 = 0 then 'open' else 'answered' end, 1 from runs;
     insert into artifacts select id, o, 'p' || o, decode(md5(o::text), 'hex'), 1, 'x', 'text/plain' from runs, generate_series(1, 3) o;
     insert into events select 's' || n % 500, n / 500, 'r' || n % 5000, n, 'delta', '{}', 1 from generate_series(1, 40000) n;
     analyze;

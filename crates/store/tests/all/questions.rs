@@ -3,10 +3,9 @@
 use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use threadline_contract::{
-    Answer, Millis, Question, QuestionId, QuestionKind, QuestionOption, QuestionState, RunStatus,
-    Who,
+    Answer, Millis, Owner, QuestionId, QuestionKind, QuestionOption, QuestionState, RunStatus, Who,
 };
-use threadline_store::{Closed, QuestionEnd, StoreError};
+use threadline_store::{Closed, QuestionEnd, StoreError, StoredQuestion, Whose};
 
 use crate::world::{
     World, account, by, end_with, event, on_both, other, question_of, stream, thread, thread_named,
@@ -32,9 +31,16 @@ fn answered(text: &str, at: i64) -> QuestionEnd {
     }
 }
 
+fn said(question: &StoredQuestion) -> &str {
+    match &question.answer {
+        Some(Answer::Text(text) | Answer::OptionId(text)) => text,
+        None => "",
+    }
+}
+
 async fn a_question_comes_back_whole(world: World) {
     let (run, lease) = world.leased().await;
-    let question = Question {
+    let question = StoredQuestion {
         kind: QuestionKind::Permission,
         text: "Run \0 `rm`?\n\"yes\" or 'no'".to_owned(),
         options: vec![QuestionOption {
@@ -50,7 +56,7 @@ async fn a_question_comes_back_whole(world: World) {
         .ask(&account(), &question, &lease, vec![event("asked")])
         .await
         .unwrap();
-    let found = store.question(&account(), &question.question_id).await;
+    let found = store.question(&account(), &question.id).await;
     assert_eq!(found.unwrap(), question);
     assert_eq!(world.log(&stream()).await, [(1, "\"asked\"".to_owned())]);
     let again = store
@@ -72,11 +78,11 @@ async fn a_question_ends_once(world: World) {
         ..answered("?", 1)
     };
     let answer = store
-        .close_question(&account(), &question.question_id, open, |_| vec![])
+        .close_question(&account(), &question.id, open, |_| vec![])
         .await;
     assert!(matches!(answer, Err(StoreError::Invalid(_))), "{answer:?}");
 
-    let wanted = Question {
+    let wanted = StoredQuestion {
         state: QuestionState::Answered,
         closed_at: Some(Millis(1600)),
         answer: Some(Answer::Text("blue".to_owned())),
@@ -85,12 +91,9 @@ async fn a_question_ends_once(world: World) {
         ..question.clone()
     };
     let now = store
-        .close_question(
-            &account(),
-            &question.question_id,
-            answered("blue", 1600),
-            |q| vec![event(q.answer_text().unwrap_or_default())],
-        )
+        .close_question(&account(), &question.id, answered("blue", 1600), |q| {
+            vec![event(said(q))]
+        })
         .await;
     assert_eq!(now.unwrap(), Closed::Now(wanted.clone()));
     let late = QuestionEnd {
@@ -99,16 +102,11 @@ async fn a_question_ends_once(world: World) {
         ..answered("", 1700)
     };
     let before = store
-        .close_question(&account(), &question.question_id, late, |_| {
-            vec![event("late")]
-        })
+        .close_question(&account(), &question.id, late, |_| vec![event("late")])
         .await;
     assert_eq!(before.unwrap(), Closed::Before(wanted.clone()));
     assert_eq!(
-        store
-            .question(&account(), &question.question_id)
-            .await
-            .unwrap(),
+        store.question(&account(), &question.id).await.unwrap(),
         wanted
     );
     assert_eq!(world.log(&stream()).await, [(1, "\"blue\"".to_owned())]);
@@ -123,7 +121,7 @@ async fn racing_answers_leave_one(world: World) {
         .await
         .unwrap();
     let tries = (0..32).map(|n| {
-        let (store, id) = (world.store.clone(), question.question_id.clone());
+        let (store, id) = (world.store.clone(), question.id.clone());
         tokio::spawn(async move {
             let end = answered(&n.to_string(), n);
             store
@@ -143,15 +141,17 @@ async fn racing_answers_leave_one(world: World) {
     assert!(before.iter().all(|q| *q == now[0]));
     assert_eq!(
         world.log(&stream()).await,
-        [(1, format!("{:?}", now[0].answer_text().unwrap()))]
+        [(1, format!("{:?}", said(&now[0])))]
     );
 }
 
 async fn questions_are_listed_newest_first(world: World) {
     let store = &world.store;
     let mut asked = vec![];
-    for name in ["draft:1", "draft:2", "draft:1", "draft:1"] {
-        let run = world.run_of(&thread_named(name)).await;
+    let build: Owner = "build:b1".parse().unwrap();
+    let [one, two] = ["draft:1", "draft:2"].map(thread_named);
+    for owner in [&one, &two, &one, &one, &build] {
+        let run = world.run_of(owner).await;
         let (lease, question) = (world.take(&run.id).await, question_of(&run));
         store
             .ask(&account(), &question, &lease, vec![])
@@ -160,12 +160,7 @@ async fn questions_are_listed_newest_first(world: World) {
         asked.push(question);
     }
     let closed = store
-        .close_question(
-            &account(),
-            &asked[2].question_id,
-            answered("x", 1),
-            |_| vec![],
-        )
+        .close_question(&account(), &asked[2].id, answered("x", 1), |_| vec![])
         .await
         .unwrap();
     let Closed::Now(closed) = closed else {
@@ -173,23 +168,25 @@ async fn questions_are_listed_newest_first(world: World) {
     };
     asked[2] = closed;
     let of = |picked: &[usize]| picked.iter().map(|n| asked[*n].clone()).collect::<Vec<_>>();
-    let here = thread();
-    for (thread, include_closed, limit, wanted) in [
-        (None, false, 9, &[3, 1, 0][..]),
-        (None, true, 9, &[3, 2, 1, 0]),
-        (None, true, 2, &[3, 2]),
-        (Some(&here), false, 9, &[3, 0]),
-        (Some(&here), false, 1, &[3]),
-        (Some(&here), true, 9, &[3, 2, 0]),
+    for (whose, include_closed, limit, wanted) in [
+        (Whose::Everyone, false, 9, &[4, 3, 1, 0][..]),
+        (Whose::Everyone, true, 9, &[4, 3, 2, 1, 0]),
+        (Whose::Threads, false, 9, &[3, 1, 0]),
+        (Whose::Threads, true, 9, &[3, 2, 1, 0]),
+        (Whose::Threads, true, 2, &[3, 2]),
+        (Whose::Of(&one), false, 9, &[3, 0]),
+        (Whose::Of(&one), false, 1, &[3]),
+        (Whose::Of(&one), true, 9, &[3, 2, 0]),
+        (Whose::Of(&build), false, 9, &[4]),
     ] {
         let listed = store
-            .questions(&account(), thread, include_closed, limit)
+            .questions(&account(), whose, include_closed, limit)
             .await;
         assert_eq!(listed.unwrap(), of(wanted));
     }
-    let open = store.open_questions(&asked[0].run_id).await.unwrap();
+    let open = store.open_questions(&asked[0].run).await.unwrap();
     assert_eq!(open, of(&[0]));
-    assert_eq!(store.open_questions(&asked[2].run_id).await.unwrap(), []);
+    assert_eq!(store.open_questions(&asked[2].run).await.unwrap(), []);
 }
 
 async fn withdrawing_ends_what_is_open(world: World) {
@@ -209,7 +206,7 @@ async fn withdrawing_ends_what_is_open(world: World) {
         .await
         .unwrap();
     store
-        .close_question(&account(), &done.question_id, answered("x", 1), |_| vec![])
+        .close_question(&account(), &done.id, answered("x", 1), |_| vec![])
         .await
         .unwrap();
     store
@@ -218,11 +215,11 @@ async fn withdrawing_ends_what_is_open(world: World) {
         .unwrap();
 
     let wanted = [
-        (first.question_id.clone(), QuestionState::Withdrawn),
-        (second.question_id.clone(), QuestionState::Withdrawn),
-        (done.question_id.clone(), QuestionState::Answered),
+        (first.id.clone(), QuestionState::Withdrawn),
+        (second.id.clone(), QuestionState::Withdrawn),
+        (done.id.clone(), QuestionState::Answered),
     ];
-    let withdrawn = |q: Question| Question {
+    let withdrawn = |q: StoredQuestion| StoredQuestion {
         state: QuestionState::Withdrawn,
         closed_at: Some(Millis(7)),
         closed_by: Some("the run ended".to_owned()),
@@ -230,21 +227,24 @@ async fn withdrawing_ends_what_is_open(world: World) {
         ..q
     };
     let withdraw = || {
-        store.withdraw_questions(&lease, "the run ended", Millis(7), |q: &Question| {
-            event(q.question_id.as_str())
+        store.withdraw_questions(&lease, "the run ended", Millis(7), |q: &StoredQuestion| {
+            event(q.id.as_str())
         })
     };
     let mut gone = withdraw().await.unwrap();
-    gone.sort_by(|a, b| a.question_id.cmp(&b.question_id));
+    gone.sort_by(|a, b| a.id.cmp(&b.id));
     assert_eq!(gone, [withdrawn(first), withdrawn(second)]);
     assert_eq!(world.log(&stream()).await.len(), 2);
     assert_eq!(withdraw().await.unwrap(), []);
     assert_eq!(world.log(&stream()).await.len(), 2);
-    let open = store.questions(&account(), None, false, 9).await.unwrap();
+    let open = store
+        .questions(&account(), Whose::Everyone, false, 9)
+        .await
+        .unwrap();
     assert_eq!(open, [theirs]);
 
     let all = store.questions_of_run(&run.id).await.unwrap();
-    let ids: Vec<_> = all.into_iter().map(|q| (q.question_id, q.state)).collect();
+    let ids: Vec<_> = all.into_iter().map(|q| (q.id, q.state)).collect();
     assert_eq!(ids, wanted);
 
     world.take(&run.id).await;
@@ -277,7 +277,7 @@ async fn accounts_do_not_see_each_others_questions(world: World) {
         .ask(&account(), &question, &lease, vec![])
         .await
         .unwrap();
-    let id = &question.question_id;
+    let id = &question.id;
     let unknown = QuestionId::fresh();
     for (who, id) in [(other(), id), (account(), &unknown)] {
         let found = store.question(&who, id).await;
@@ -287,9 +287,15 @@ async fn accounts_do_not_see_each_others_questions(world: World) {
             .await;
         assert!(matches!(closed, Err(StoreError::NotFound)), "{closed:?}");
     }
-    assert_eq!(store.questions(&other(), None, true, 9).await.unwrap(), []);
+    assert_eq!(
+        store
+            .questions(&other(), Whose::Everyone, true, 9)
+            .await
+            .unwrap(),
+        []
+    );
     let here = thread();
-    let theirs = store.questions(&other(), Some(&here), true, 9).await;
+    let theirs = store.questions(&other(), Whose::Of(&here), true, 9).await;
     assert_eq!(theirs.unwrap(), []);
     let still_open = store.question(&account(), id).await.unwrap();
     assert_eq!(still_open, question);

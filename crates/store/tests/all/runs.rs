@@ -106,14 +106,14 @@ async fn accounts_do_not_see_each_others_runs(world: World) {
     assert_eq!(store.latest_run(&other(), &thread()).await.unwrap(), None);
     assert_eq!(
         store
-            .runs_of_thread(&other(), &thread(), None, 9)
+            .runs_of_owner(&other(), &thread(), None, 9)
             .await
             .unwrap(),
         []
     );
     assert_eq!(
         store
-            .runs_of_thread(&other(), &thread(), Some(&run.id), 9)
+            .runs_of_owner(&other(), &thread(), Some(&run.id), 9)
             .await
             .unwrap(),
         []

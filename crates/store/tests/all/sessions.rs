@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
-use threadline_contract::{AccountId, AppThreadKey, Millis, RuntimeId, SessionKey};
+use threadline_contract::{AccountId, Millis, Owner, RuntimeId, SessionKey};
 use threadline_store::{Bound, NewSession, Session, SessionState, StoreError};
 
 use crate::world::{World, account, by, on_both, other, thread, thread_named};
@@ -18,11 +18,12 @@ on_both![
     accounts_do_not_see_each_others_sessions,
 ];
 
-fn new(account: AccountId, thread: AppThreadKey, key: &str, at: i64) -> NewSession {
+fn new(account: AccountId, owner: Owner, key: &str, at: i64) -> NewSession {
     NewSession {
         account,
-        thread,
+        owner,
         runtime: RuntimeId::OpenClaw,
+        version: 1,
         session_key: SessionKey::new(key).unwrap(),
         expected_dirs: vec!["reports/".to_owned()],
         working_directory: None,
@@ -39,8 +40,9 @@ async fn a_mapping_is_made_once_and_confirmed(world: World) {
     };
     let session = Session {
         account: account(),
-        thread: thread(),
+        owner: thread(),
         runtime: RuntimeId::OpenClaw,
+        version: 1,
         session_key: SessionKey::new("agent:main:draft:1").unwrap(),
         expected_dirs: vec!["reports/".to_owned()],
         working_directory: Some("/home/me/project".to_owned()),
@@ -88,8 +90,7 @@ async fn a_mapping_is_made_once_and_confirmed(world: World) {
     let closed = store
         .set_session_state(
             &account(),
-            &thread(),
-            &RuntimeId::OpenClaw,
+            &session.session_key,
             SessionState::Closed,
             &by("ann"),
             Millis(30),
@@ -108,8 +109,7 @@ async fn a_mapping_is_made_once_and_confirmed(world: World) {
     let open = store
         .set_session_state(
             &account(),
-            &thread(),
-            &RuntimeId::OpenClaw,
+            &session.session_key,
             SessionState::Open,
             &by("bob"),
             Millis(40),
@@ -234,7 +234,7 @@ async fn sessions_are_listed_newest_first(world: World) {
         };
         store.bind_session(wanted).await.unwrap();
     }
-    let listed = store.sessions_of_thread(&account(), &thread()).await;
+    let listed = store.sessions_of_owner(&account(), &thread()).await;
     let names: Vec<String> = listed
         .unwrap()
         .iter()
@@ -258,8 +258,7 @@ async fn accounts_do_not_see_each_others_sessions(world: World) {
         store
             .set_session_state(
                 &other(),
-                &thread(),
-                &RuntimeId::OpenClaw,
+                &session.session_key,
                 SessionState::Closed,
                 &by("ann"),
                 Millis(2),
@@ -270,12 +269,12 @@ async fn accounts_do_not_see_each_others_sessions(world: World) {
         assert!(matches!(answer, Err(StoreError::NotFound)), "{answer:?}");
     }
     assert_eq!(
-        store.sessions_of_thread(&other(), &thread()).await.unwrap(),
+        store.sessions_of_owner(&other(), &thread()).await.unwrap(),
         []
     );
     assert_eq!(
         store
-            .sessions_of_thread(&account(), &thread())
+            .sessions_of_owner(&account(), &thread())
             .await
             .unwrap(),
         [session]

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use sqlx::{Connection as _, PgConnection};
 use threadline_contract::{
-    AccountId, Actor, AppThreadKey, Deliverable, Millis, Missing, Question, QuestionId,
-    QuestionKind, QuestionState, RequestId, RunId, RunStatus, RuntimeId, SessionKey, Sha256,
-    TokenId, Who,
+    AccountId, Actor, AppThreadKey, Deliverable, Millis, Missing, Owner, QuestionId, QuestionKind,
+    QuestionState, RequestId, RunId, RunStatus, RuntimeId, SessionKey, Sha256, TokenId, Who,
 };
 use threadline_store::{
-    Admitted, Lease, Method, NewEvent, NewRun, Run, RunEnd, Store, StoreConfig, StreamId,
+    Admitted, Lease, Method, NewEvent, NewRun, Run, RunEnd, Store, StoreConfig, StoredQuestion,
+    StreamId,
 };
 
 /// Writes each test once and runs it on both databases.
@@ -56,10 +56,15 @@ pub(crate) enum Place {
 
 impl World {
     pub(crate) async fn sqlite() -> Self {
+        let (config, place) = Self::empty_sqlite();
+        Self::open(config, place).await
+    }
+
+    pub(crate) fn empty_sqlite() -> (StoreConfig, Place) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("threadline.db");
         let config = StoreConfig::new(format!("sqlite:{}", path.display()));
-        Self::open(config, Place::Folder(folder)).await
+        (config, Place::Folder(folder))
     }
 
     pub(crate) async fn postgres() -> Self {
@@ -80,7 +85,7 @@ impl World {
         (config, Place::Database(server, name))
     }
 
-    async fn open(config: StoreConfig, place: Place) -> Self {
+    pub(crate) async fn open(config: StoreConfig, place: Place) -> Self {
         let store = Store::open(config.clone()).await.unwrap();
         store.ensure_account(&account(), Millis(1)).await.unwrap();
         store.ensure_account(&other(), Millis(1)).await.unwrap();
@@ -109,8 +114,8 @@ impl World {
         self.run_of(&thread()).await
     }
 
-    pub(crate) async fn run_of(&self, thread: &AppThreadKey) -> Run {
-        let new = new_run(&account(), thread, None);
+    pub(crate) async fn run_of(&self, owner: &Owner) -> Run {
+        let new = new_run(&account(), owner, None);
         match self.store.admit(new, vec![]).await.unwrap() {
             Admitted::New(run) => run,
             Admitted::Same(run) => panic!("not new: {run:?}"),
@@ -165,27 +170,23 @@ pub(crate) fn account() -> AccountId {
 pub(crate) fn other() -> AccountId {
     AccountId::new("other").unwrap()
 }
-pub(crate) fn thread() -> AppThreadKey {
+pub(crate) fn thread() -> Owner {
     thread_named("draft:1")
 }
-pub(crate) fn thread_named(name: &str) -> AppThreadKey {
-    AppThreadKey::new(name).unwrap()
+pub(crate) fn thread_named(name: &str) -> Owner {
+    AppThreadKey::new(name).unwrap().into()
 }
 pub(crate) fn stream() -> StreamId {
-    StreamId::thread(&account(), &thread())
+    StreamId::of(&account(), &thread())
 }
 
-pub(crate) fn new_run(
-    account: &AccountId,
-    thread: &AppThreadKey,
-    request: Option<(&str, u8)>,
-) -> NewRun {
+pub(crate) fn new_run(account: &AccountId, owner: &Owner, request: Option<(&str, u8)>) -> NewRun {
     NewRun {
         id: RunId::fresh(),
         account: account.clone(),
-        thread: thread.clone(),
+        owner: owner.clone(),
         runtime: RuntimeId::Builtin,
-        session_key: SessionKey::for_runtime("builtin", "main", thread),
+        session_key: SessionKey::for_runtime("builtin", "main", &owner.app_thread_key()),
         method: Method::Start,
         turn: r#"{"prompt":"make a report"}"#.to_owned(),
         request: request.map(|(id, body)| (RequestId::new(id).unwrap(), Sha256([body; 32]))),
@@ -226,11 +227,11 @@ pub(crate) fn end_with(status: RunStatus) -> RunEnd {
     }
 }
 
-pub(crate) fn question_of(run: &Run) -> Question {
-    Question {
-        question_id: QuestionId::fresh(),
-        thread_id: run.thread.clone(),
-        run_id: run.id.clone(),
+pub(crate) fn question_of(run: &Run) -> StoredQuestion {
+    StoredQuestion {
+        id: QuestionId::fresh(),
+        owner: run.owner.clone(),
+        run: run.id.clone(),
         kind: QuestionKind::Question,
         text: "Which colour?".to_owned(),
         options: vec![],

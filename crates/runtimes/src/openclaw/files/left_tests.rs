@@ -6,7 +6,7 @@ use crate::{End, EndStatus, TurnPlan};
 
 fn plan(expected: &[&str], deliverables: Vec<Deliverable>) -> TurnPlan {
     TurnPlan {
-        thread: AppThreadKey::new("t").unwrap(),
+        owner: AppThreadKey::new("t").unwrap().into(),
         session: SessionKey::new("agent:main:t").unwrap(),
         run: RunId::new("r").unwrap(),
         prompt: String::new(),

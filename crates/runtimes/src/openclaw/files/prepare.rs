@@ -38,7 +38,7 @@ impl Files {
         let params = PrepareParams {
             whose: whose(&plan.session, &plan.run),
             schema_version: Some(SCHEMA_VERSION),
-            app_thread_key: Some(plan.thread.to_string()),
+            app_thread_key: Some(plan.owner.app_thread_key().to_string()),
             // An earlier plugin cannot tell whose the files in a shared folder are.
             expected_artifact_dirs: match conn.hello().has(GATHER) {
                 true => plan.expected_dirs.clone(),

@@ -8,7 +8,7 @@ use std::sync::{
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use threadline_contract::{
-    AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, Fault, QuestionId, Removed, RunId,
+    Artifact, ArtifactPath, ArtifactScope, Code, Fault, NewKey, QuestionId, Removed, RunId,
     RuntimeId, SessionKey, Sha256 as Digest, Usage,
 };
 use threadline_runtimes::{
@@ -183,8 +183,8 @@ impl Runtime for Remote {
     fn collects_later(&self) -> bool {
         true
     }
-    fn new_session_key(&self, thread: &AppThreadKey, _: Option<&str>, _: u32) -> SessionKey {
-        SessionKey::new(format!("agent:main:{thread}")).unwrap()
+    fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey {
+        SessionKey::for_owner("agent:main", new)
     }
     fn reserve<'a>(&'a self, _: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
         Box::pin(async { Ok(()) })
