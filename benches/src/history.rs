@@ -111,8 +111,14 @@ async fn ended_run(store: &Store, n: usize) -> anyhow::Result<()> {
         at: Millis::now(),
     };
     store.admit(new, vec![]).await?;
-    let lease = store.acquire_lease(&run, "bench", Millis::now(), 60_000, Takeover::Always);
-    let lease = lease.await?.context("nobody else has it")?;
+    let lease = store.claim_runs(
+        std::slice::from_ref(&run),
+        "bench",
+        Millis::now(),
+        60_000,
+        Takeover::Always,
+    );
+    let lease = lease.await?.pop().context("nobody else has it")?;
     let end = RunEnd {
         status: RunStatus::Completed,
         code: None,

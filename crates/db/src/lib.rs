@@ -15,7 +15,6 @@ mod config;
 mod error;
 mod many;
 mod open;
-mod retry;
 mod sqlite;
 mod state;
 mod statement;

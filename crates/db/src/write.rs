@@ -3,13 +3,16 @@
 use std::{sync::Arc, time::Instant};
 
 use futures_util::future::BoxFuture;
+use threadline_retry::table;
 
 use crate::{
     Db, DbError, Result, Tx, TxState, WorkError,
     open::{Inner, Pools},
-    retry,
     tx::Conn,
 };
+
+/// How often a piece of work that met another transaction is run again at most.
+const MAX_RETRIES: u32 = 10;
 
 impl<S: TxState> Db<S> {
     /// Runs a piece of work in a writing transaction. It is done as a whole or not at all, even when the caller goes
@@ -21,18 +24,18 @@ impl<S: TxState> Db<S> {
         T: Send + 'static,
         E: WorkError,
     {
-        let mut pauses = retry::pauses();
+        let mut pauses = table::TRANSACTIONS_MET.pauses();
         let begun = Instant::now();
         loop {
             let out = self.write_once(work.clone()).await;
             match &out {
-                Err(e) if is_contention(e) && begun.elapsed() < self.inner.patience => {}
+                Err(e)
+                    if is_contention(e)
+                        && pauses.count() < MAX_RETRIES
+                        && begun.elapsed() < self.inner.patience => {}
                 _ => return out,
             }
-            match pauses.next() {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => return out,
-            }
+            tokio::time::sleep(pauses.next_pause()).await;
         }
     }
 

@@ -11,16 +11,15 @@ use threadline_contract::{
     AccountId, Code, Fault, Millis, Owner, PermissionPolicy, RunId, RuntimeId,
 };
 use threadline_retry::table;
-use threadline_runtimes::{Registry, RunRef, Runtime};
-use threadline_store::{Dialect, Lease, Run, Store, Takeover};
+use threadline_runtimes::Runtime;
+use threadline_store::{Dialect, Lease, Run, Store};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tracing::{Instrument as _, error, error_span, info, warn};
+use tracing::{Instrument as _, error, error_span, warn};
 
 use crate::{
     Keep,
     capabilities::Remembered,
-    claim::{Claim, GONE_AFTER, Look, claim},
     counters::Counters,
     downloads::Downloads,
     incarnation,
@@ -248,7 +247,7 @@ impl Engine {
 
     /// Drives a run, or ends it as lost for this reason. Everything that is logged on the way says
     /// which run and session it is about.
-    fn drive_as(&self, run: &Run, lease: Lease, local: bool, lost: Option<String>) {
+    pub(crate) fn drive_as(&self, run: &Run, lease: Lease, local: bool, lost: Option<String>) {
         let span = error_span!("run", run.id = %run.id, session = %run.session_key, runtime = %run.runtime);
         let run = lease.run.clone();
         self.leases().insert(run.clone(), lease.clone());
@@ -292,69 +291,6 @@ impl Engine {
         } else {
             None
         }
-    }
-
-    async fn take_up_open_runs(&self) -> Result<(), Fault> {
-        let mut after = None;
-        loop {
-            let page = self.0.store.open_runs(after.as_ref(), 100).await?;
-            let Some(last) = page.last() else {
-                return Ok(());
-            };
-            after = Some(last.id.clone());
-            for run in page {
-                if self.lane(&run.runtime).is_none() {
-                    warn!(run.id = %run.id, session = %run.session_key, runtime = %run.runtime, "Run {} waits: its runtime {} is not configured", run.id, run.runtime);
-                }
-                self.take_up(&run).await?;
-            }
-        }
-    }
-
-    /// Takes the run's lease and drives it, unless somebody else does or must.
-    async fn take_up(&self, run: &Run) -> Result<(), Fault> {
-        if self.leases().contains_key(&run.id) {
-            return Ok(());
-        }
-        let Some(lane) = self.lane(&run.runtime) else {
-            return Ok(());
-        };
-        let (node, local, now) = (&self.0.config.node, lane.runtime.is_local(), Millis::now());
-        let look = Look {
-            owner: run.lease_owner.as_deref(),
-            until: run.lease_until,
-            node,
-            // Its writer numbers events in memory: there is no second owner of it.
-            sole: self.is_sole(),
-            local,
-            now,
-        };
-        let (takeover, lost) = match claim(look) {
-            Claim::Take(takeover) => (takeover, None),
-            Claim::Leave => return Ok(()),
-            may @ (Claim::IfKnown | Claim::IfKnownElseLost) => {
-                let run = RunRef {
-                    session: run.session_key.clone(),
-                    run: run.id.clone(),
-                };
-                match lane.runtime.ask_registry(&run).await? {
-                    Registry::Running | Registry::Ended(_) => (Takeover::IfExpired, None),
-                    Registry::NoRecord if may == Claim::IfKnown => return Ok(()),
-                    Registry::NoRecord => (Takeover::IfExpired, Some(node_is_gone())),
-                }
-            }
-        };
-        let ttl = self.0.config.lease_ttl.as_millis() as i64;
-        let taken = self
-            .0
-            .store
-            .acquire_lease(&run.id, node, now, ttl, takeover)
-            .await?;
-        if let Some(lease) = taken {
-            info!(run.id = %run.id, session = %run.session_key, phase = run.phase.as_str(), "Taking up run {} in phase {}", run.id, run.phase.as_str());
-            self.drive_as(run, lease, local, lost);
-        }
-        Ok(())
     }
 
     /// Renews this node's leases and takes up runs whose node went away.
@@ -403,17 +339,7 @@ impl Engine {
         }
     }
 
-    async fn take_up_orphans(&self) -> Result<(), Fault> {
-        for run in self.0.store.claimable_runs(Millis::now(), 200).await? {
-            // One that cannot be taken up must not stand in the way of the others.
-            if let Err(fault) = self.take_up(&run).await {
-                error!(run.id = %run.id, session = %run.session_key, code = %fault.code, "Run {} cannot be taken up yet: {}", run.id, fault.message);
-            }
-        }
-        Ok(())
-    }
-
-    fn leases(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Lease>> {
+    pub(crate) fn leases(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Lease>> {
         // A panic while the map was held cannot have left it half-changed.
         self.0.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -426,12 +352,4 @@ impl Engine {
             )
         })
     }
-}
-
-fn node_is_gone() -> String {
-    format!(
-        "The machine that ran this turn has been away for {} minutes, and the run's record is there. \
-         What it did until then is in its work folder on that machine.",
-        GONE_AFTER.as_secs() / 60
-    )
 }

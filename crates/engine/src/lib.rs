@@ -20,6 +20,7 @@ mod passing;
 mod room;
 mod run;
 mod silence;
+mod take_up;
 mod threads;
 mod wire;
 mod workdir;

@@ -33,6 +33,11 @@ pub const READ_AT_RUNTIME: Backoff = Backoff::from_millis(250, 2_000);
 /// Another server did not answer: it is not asked for so long.
 pub const SERVER_SILENT: Backoff = Backoff::from_millis(5_000, 30_000);
 
+// The databases.
+
+/// A transaction met another one. Given up after ten tries, or the patience that the database was opened with.
+pub const TRANSACTIONS_MET: Backoff = Backoff::from_millis(4, 250).with_chance(75);
+
 // The runtimes.
 
 /// A run's journal has no room on the disk. Never given up.

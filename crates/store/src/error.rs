@@ -33,6 +33,9 @@ pub enum StoreError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
+    /// A decision came out against it; the fault says why.
+    #[error("{0}")]
+    Refused(Box<Fault>),
     /// The database cannot be opened, reached, read or written.
     #[error(transparent)]
     Database(DbError),
@@ -54,6 +57,12 @@ impl From<DbError> for StoreError {
             DbError::Closed => Self::Closed,
             other => Self::Database(other),
         }
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        Self::Refused(Box::new(fault))
     }
 }
 
@@ -100,6 +109,7 @@ impl From<StoreError> for Fault {
                 Code::ShuttingDown,
                 "The server is stopping. Send the same request again when it is back.",
             ),
+            StoreError::Refused(fault) => return *fault,
             StoreError::Database(e) => return of_database(e),
         };
         Self::new(code, message)

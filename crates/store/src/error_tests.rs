@@ -55,6 +55,10 @@ fn every_failure_has_its_code_and_a_sentence_without_the_cause() {
         ),
         (StoreError::Closed, Code::ShuttingDown),
         (
+            Fault::new(Code::RuntimeBusy, "Too many wait already.").into(),
+            Code::RuntimeBusy,
+        ),
+        (
             StoreError::Database(DbError::Contended(None)),
             Code::DatabaseUnreachable,
         ),

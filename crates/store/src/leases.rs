@@ -1,9 +1,12 @@
-//! Leases with fencing tokens: one driver per run, and a driver that lost its lease can write
-//! nothing any more.
+//! The leases of runs: one driver per run, and a driver that lost its lease can write nothing any more.
+
+use std::collections::HashSet;
 
 use threadline_contract::{Millis, RunId};
 
-use crate::{Result, Run, Store, StoreError, Tx, json, open::read, run::RunRow, sql, tx::on};
+use crate::{
+    Rank, Result, Run, Store, Tx, json, lease_table::Claimant, open::read, run::RunRow, sql, tx::on,
+};
 
 /// The right to drive a run, as its epoch says. Every lease has a higher epoch than the one before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,51 +27,46 @@ pub enum Takeover {
 }
 
 impl Tx<'_> {
-    /// Fails with `Stale` unless the lease still holds; on PostgreSQL it then holds until commit.
+    /// Fails with `Stale` unless the lease still holds; on PostgreSQL it then holds until the transaction ends.
     pub async fn fence(&mut self, lease: &Lease) -> Result<()> {
-        let sql = sql::FENCE.of(self.dialect());
         let (run, epoch) = (lease.run.as_str(), lease.epoch);
-        let held: Option<i32> = on!(self, |c| sqlx::query_scalar(sql)
-            .bind(run)
-            .bind(epoch)
-            .fetch_optional(c)
-            .await)?;
-        held.map(drop).ok_or(StoreError::Stale)
+        self.fence_row(sql::RUN_LEASES, Rank::Run, run, epoch).await
     }
 }
 
 impl Store {
-    /// Takes the lease on a run. `None` when somebody holds it, or the run is closed.
-    pub async fn acquire_lease(
+    /// Takes the leases of those of the named runs that are open and may be taken: all of them, or those that nobody
+    /// holds. Two that ask at once never get the same one.
+    pub async fn claim_runs(
         &self,
-        run: &RunId,
+        runs: &[RunId],
         owner: &str,
         now: Millis,
         ttl_ms: i64,
         takeover: Takeover,
-    ) -> Result<Option<Lease>> {
-        let (run, owner) = (run.clone(), owner.to_owned());
-        let held_until = match takeover {
-            Takeover::IfExpired => now.0,
-            Takeover::Always => i64::MAX,
+    ) -> Result<Vec<Lease>> {
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let runs = runs.to_vec();
+        let claimant = Claimant {
+            owner: owner.to_owned(),
+            now,
+            until: now.plus(ttl_ms),
         };
         self.transact(move |mut tx| {
             Box::pin(async move {
-                let epoch: Option<i64> = on!(tx, |c| sqlx::query_scalar(sql::ACQUIRE_LEASE)
-                    .bind(run.as_str())
-                    .bind(owner.as_str())
-                    .bind(now.plus(ttl_ms).0)
-                    .bind(held_until)
-                    .fetch_optional(c)
-                    .await)?;
-                if let Some(epoch) = epoch {
-                    return Ok(Some(Lease { run, epoch }));
-                }
-                let there: Option<RunRow> = on!(tx, |c| sqlx::query_as(sql::RUN_ANY)
-                    .bind(run.as_str())
-                    .fetch_optional(c)
-                    .await)?;
-                there.map(|_| None).ok_or(StoreError::NotFound)
+                let keys = runs.iter().map(RunId::as_str);
+                let claimed = tx
+                    .claim_leases(sql::RUN_LEASES, keys, &claimant, takeover)
+                    .await?;
+                let lease = |(run, epoch): (String, i64)| {
+                    Ok(Lease {
+                        run: json::id("runs.id", &run)?,
+                        epoch,
+                    })
+                };
+                claimed.into_iter().map(lease).collect()
             })
         })
         .await
@@ -98,32 +96,6 @@ impl Store {
         .await
     }
 
-    /// Takes the leases of up to `limit` open runs that nobody holds, oldest first. Two nodes that
-    /// ask at once get different runs.
-    pub async fn claim_runs(
-        &self,
-        owner: &str,
-        now: Millis,
-        ttl_ms: i64,
-        limit: u32,
-    ) -> Result<Vec<Run>> {
-        let owner = owner.to_owned();
-        self.transact(move |mut tx| {
-            Box::pin(async move {
-                let statement = sql::CLAIM_RUNS.of(tx.dialect());
-                let rows: Vec<RunRow> = on!(tx, |c| sqlx::query_as(statement)
-                    .bind(owner.as_str())
-                    .bind(now.plus(ttl_ms).0)
-                    .bind(now.0)
-                    .bind(i64::from(limit))
-                    .fetch_all(c)
-                    .await)?;
-                rows.into_iter().map(TryInto::try_into).collect()
-            })
-        })
-        .await
-    }
-
     /// Open runs whose lease nobody holds.
     pub async fn claimable_runs(&self, now: Millis, limit: u32) -> Result<Vec<Run>> {
         let rows: Vec<RunRow> = read!(self, |db| sqlx::query_as(sql::CLAIMABLE_RUNS)
@@ -147,16 +119,11 @@ impl Store {
         let (owner, leases) = (owner.to_owned(), leases.to_vec());
         self.transact(move |mut tx| {
             Box::pin(async move {
-                let pairs: Vec<_> = leases.iter().map(|l| (&l.run, l.epoch)).collect();
-                let pairs = json::to_text("leases", &pairs)?;
-                let statement = sql::RENEW_LEASES.of(tx.dialect());
-                let kept: Vec<String> = on!(tx, |c| sqlx::query_scalar(statement)
-                    .bind(owner.as_str())
-                    .bind(pairs.as_str())
-                    .bind(until.0)
-                    .fetch_all(c)
-                    .await)?;
-                let kept: std::collections::HashSet<_> = kept.into_iter().collect();
+                let pairs: Vec<_> = leases.iter().map(|l| (l.run.as_str(), l.epoch)).collect();
+                let kept = tx
+                    .prolong_leases(sql::RUN_LEASES, &owner, &pairs, until)
+                    .await?;
+                let kept: HashSet<_> = kept.into_iter().collect();
                 let lost = leases.into_iter().map(|l| l.run);
                 Ok(lost.filter(|run| !kept.contains(run.as_str())).collect())
             })
@@ -170,12 +137,8 @@ impl Store {
         let lease = lease.clone();
         self.transact(move |mut tx| {
             Box::pin(async move {
-                on!(tx, |c| sqlx::query(sql::RELEASE_LEASE)
-                    .bind(lease.run.as_str())
-                    .bind(lease.epoch)
-                    .execute(c)
+                tx.free_lease(sql::RUN_LEASES, lease.run.as_str(), lease.epoch)
                     .await
-                    .map(drop))
             })
         })
         .await

@@ -136,7 +136,8 @@ async fn epochs(
         return Ok(HashMap::new());
     }
     let runs = json::list(runs);
-    let rows: Vec<(String, i64)> = threadline_db::on!(tx, |c| sqlx::query_as(sql::FENCES)
+    let statement = sql::RUN_LEASES.epochs.of(tx.dialect());
+    let rows: Vec<(String, i64)> = threadline_db::on!(tx, |c| sqlx::query_as(statement)
         .bind(runs.as_str())
         .fetch_all(c)
         .await)?;

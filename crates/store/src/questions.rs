@@ -201,7 +201,8 @@ impl Store {
         .await
     }
 
-    /// Ends an open question. The first end stands; `events` makes the events of that end only.
+    /// Ends an open question for whoever answers or declines it. The first end stands; `events` makes the events of
+    /// that end only.
     pub async fn close_question(
         &self,
         account: &AccountId,
@@ -209,58 +210,9 @@ impl Store {
         end: QuestionEnd,
         events: impl FnOnce(&StoredQuestion) -> Vec<NewEvent> + Clone + Send + 'static,
     ) -> Result<Closed> {
-        if end.state == QuestionState::Open {
-            return Err(StoreError::Invalid("`open` is not an end".to_owned()));
-        }
         let (account, id) = (account.clone(), id.clone());
         self.transact(move |mut tx| {
-            Box::pin(async move {
-                let state = json::word("state", &end.state)?;
-                let answer = json::maybe_to_text("answer", end.answer.as_ref())?;
-                let by = json::to_text("closed by", &end.by)?;
-                let principal = json::to_text("closed by", &end.principal)?;
-                let now: Option<QuestionRow> = on!(tx, |c| sqlx::query_as(sql::CLOSE_QUESTION)
-                    .bind(account.as_str())
-                    .bind(id.as_str())
-                    .bind(state.as_str())
-                    .bind(end.at.0)
-                    .bind(answer.as_deref())
-                    .bind(by.as_str())
-                    .bind(principal.as_str())
-                    .fetch_optional(c)
-                    .await)?;
-                if let Some(now) = now {
-                    let stream = now.stream()?;
-                    let question = StoredQuestion::try_from(now)?;
-                    tx.append(&stream, events(&question)).await?;
-                    return Ok(Closed::Now(question));
-                }
-                let before: QuestionRow = on!(tx, |c| sqlx::query_as(sql::QUESTION)
-                    .bind(account.as_str())
-                    .bind(id.as_str())
-                    .fetch_one(c)
-                    .await)?;
-                Ok(Closed::Before(before.try_into()?))
-            })
-        })
-        .await
-    }
-
-    /// Withdraws every open question of a run under its lease, with the events that `event` makes,
-    /// in one transaction. Gives the questions that it withdrew.
-    pub async fn withdraw_questions(
-        &self,
-        lease: &Lease,
-        by: &str,
-        at: Millis,
-        event: impl Fn(&StoredQuestion) -> NewEvent + Clone + Send + 'static,
-    ) -> Result<Vec<StoredQuestion>> {
-        let (lease, by) = (lease.clone(), json::to_text("closed by", by)?);
-        self.transact(move |mut tx| {
-            Box::pin(async move {
-                tx.fence(&lease).await?;
-                withdraw(&mut tx, &lease.run, &by, at, event).await
-            })
+            Box::pin(async move { tx.close_question(&account, &id, end, events).await })
         })
         .await
     }
@@ -332,29 +284,74 @@ impl Store {
     }
 }
 
-async fn withdraw(
-    tx: &mut Tx<'_>,
-    run: &RunId,
-    by: &str,
-    at: Millis,
-    event: impl Fn(&StoredQuestion) -> NewEvent,
-) -> Result<Vec<StoredQuestion>> {
-    let principal = json::to_text("closed by", &Who::Server)?;
-    let rows: Vec<QuestionRow> = on!(tx, |c| sqlx::query_as(sql::WITHDRAW_QUESTIONS)
-        .bind(run.as_str())
-        .bind(at.0)
-        .bind(by)
-        .bind(principal.as_str())
-        .fetch_all(c)
-        .await)?;
-    let Some(stream) = rows.first().map(QuestionRow::stream).transpose()? else {
-        return Ok(Vec::new());
-    };
-    let questions: Vec<StoredQuestion> = rows
-        .into_iter()
-        .map(TryInto::try_into)
-        .collect::<Result<_>>()?;
-    let events = questions.iter().map(event).collect();
-    tx.append(&stream, events).await?;
-    Ok(questions)
+impl Tx<'_> {
+    /// Ends an open question, with the events that `events` makes. The first end stands.
+    ///
+    /// A person may do so whoever drives the run that asked; a driver fences its own write first.
+    pub async fn close_question(
+        &mut self,
+        account: &AccountId,
+        id: &QuestionId,
+        end: QuestionEnd,
+        events: impl FnOnce(&StoredQuestion) -> Vec<NewEvent>,
+    ) -> Result<Closed> {
+        if end.state == QuestionState::Open {
+            return Err(StoreError::Invalid("`open` is not an end".to_owned()));
+        }
+        let state = json::word("state", &end.state)?;
+        let answer = json::maybe_to_text("answer", end.answer.as_ref())?;
+        let by = json::to_text("closed by", &end.by)?;
+        let principal = json::to_text("closed by", &end.principal)?;
+        let now: Option<QuestionRow> = on!(self, |c| sqlx::query_as(sql::CLOSE_QUESTION)
+            .bind(account.as_str())
+            .bind(id.as_str())
+            .bind(state.as_str())
+            .bind(end.at.0)
+            .bind(answer.as_deref())
+            .bind(by.as_str())
+            .bind(principal.as_str())
+            .fetch_optional(c)
+            .await)?;
+        if let Some(now) = now {
+            let stream = now.stream()?;
+            let question = StoredQuestion::try_from(now)?;
+            self.append(&stream, events(&question)).await?;
+            return Ok(Closed::Now(question));
+        }
+        let before: QuestionRow = on!(self, |c| sqlx::query_as(sql::QUESTION)
+            .bind(account.as_str())
+            .bind(id.as_str())
+            .fetch_one(c)
+            .await)?;
+        Ok(Closed::Before(before.try_into()?))
+    }
+
+    /// Withdraws every open question of a run under its lease, each with the event that `event` makes. Gives the
+    /// questions that it withdrew.
+    pub async fn withdraw_questions(
+        &mut self,
+        lease: &Lease,
+        by: &str,
+        at: Millis,
+        event: impl Fn(&StoredQuestion) -> Result<NewEvent>,
+    ) -> Result<Vec<StoredQuestion>> {
+        self.fence(lease).await?;
+        let by = json::to_text("closed by", by)?;
+        let principal = json::to_text("closed by", &Who::Server)?;
+        let rows: Vec<QuestionRow> = on!(self, |c| sqlx::query_as(sql::WITHDRAW_QUESTIONS)
+            .bind(lease.run.as_str())
+            .bind(at.0)
+            .bind(by.as_str())
+            .bind(principal.as_str())
+            .fetch_all(c)
+            .await)?;
+        let Some(stream) = rows.first().map(QuestionRow::stream).transpose()? else {
+            return Ok(Vec::new());
+        };
+        let rows = rows.into_iter().map(StoredQuestion::try_from);
+        let questions: Vec<StoredQuestion> = rows.collect::<Result<_>>()?;
+        let events = questions.iter().map(event).collect::<Result<_>>()?;
+        self.append(&stream, events).await?;
+        Ok(questions)
+    }
 }

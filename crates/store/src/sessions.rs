@@ -2,7 +2,7 @@
 
 use threadline_contract::{AccountId, Actor, Millis, Owner, RuntimeId, SessionKey};
 
-use crate::{Result, Store, StoreError, json, open::read, sql, tx::on};
+use crate::{Rank, Result, Store, StoreError, Tx, json, open::read, sql, tx::on};
 
 /// Whether a session takes turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,62 +141,8 @@ impl Store {
     /// has another session of this version on this runtime, or the session has another working
     /// directory: that is fixed for life.
     pub async fn bind_session(&self, new: NewSession) -> Result<Bound> {
-        let dirs = json::to_text("expected directories", &new.expected_dirs)?;
-        let runtime = new.runtime.to_string();
-        self.transact(move |mut tx| {
-            Box::pin(async move {
-                tx.stays(&new.account, &new.owner).await?;
-                let owner = new.owner.to_string();
-                let made: Option<SessionRow> = on!(tx, |c| sqlx::query_as(sql::BIND_SESSION)
-                    .bind(new.account.as_str())
-                    .bind(owner.as_str())
-                    .bind(runtime.as_str())
-                    .bind(i64::from(new.version))
-                    .bind(new.session_key.as_str())
-                    .bind(dirs.as_str())
-                    .bind(new.working_directory.as_deref())
-                    .bind(new.at.0)
-                    .bind(new.node.as_deref())
-                    .fetch_optional(c)
-                    .await)?;
-                if let Some(made) = made {
-                    return Ok(Bound::Made(made.try_into()?));
-                }
-                let there: Option<SessionRow> =
-                    on!(tx, |c| sqlx::query_as(sql::SESSION_OF_VERSION)
-                        .bind(new.account.as_str())
-                        .bind(owner.as_str())
-                        .bind(runtime.as_str())
-                        .bind(i64::from(new.version))
-                        .fetch_optional(c)
-                        .await)?;
-                // Only the key can have been in the way of an owner that has no such session here.
-                let Some(there) = there else {
-                    return Err(StoreError::KeyTaken);
-                };
-                if there.session_key != new.session_key.as_str() {
-                    return Err(StoreError::Conflict(match new.owner {
-                        Owner::Thread(_) => "the thread has another session on this runtime",
-                        _ => "its owner has another session on this runtime",
-                    }));
-                }
-                if new.working_directory.is_some()
-                    && there.working_directory != new.working_directory
-                {
-                    return Err(StoreError::Conflict(
-                        "the session has another working directory, which is fixed for its life",
-                    ));
-                }
-                let again: SessionRow = on!(tx, |c| sqlx::query_as(sql::REBIND_SESSION)
-                    .bind(new.session_key.as_str())
-                    .bind(dirs.as_str())
-                    .bind(new.at.0)
-                    .fetch_one(c)
-                    .await)?;
-                Ok(Bound::Existing(again.try_into()?))
-            })
-        })
-        .await
+        self.transact(move |mut tx| Box::pin(async move { tx.bind_session(new).await }))
+            .await
     }
 
     /// An owner's newest session on a runtime.
@@ -250,22 +196,91 @@ impl Store {
         by: &Actor,
         at: Millis,
     ) -> Result<Session> {
-        let closed_by = Some(by).filter(|_| state == SessionState::Closed);
-        let closed_by = json::maybe_to_text("closed by", closed_by)?;
-        let (account, session) = (account.clone(), session.clone());
+        let (account, session, by) = (account.clone(), session.clone(), by.clone());
         self.transact(move |mut tx| {
             Box::pin(async move {
-                let row: SessionRow = on!(tx, |c| sqlx::query_as(sql::SET_SESSION_STATE)
-                    .bind(account.as_str())
-                    .bind(session.as_str())
-                    .bind(state.as_str())
-                    .bind(at.0)
-                    .bind(closed_by.as_deref())
-                    .fetch_one(c)
-                    .await)?;
-                row.try_into()
+                tx.set_session_state(&account, &session, state, &by, at)
+                    .await
             })
         })
         .await
+    }
+}
+
+impl Tx<'_> {
+    /// Makes the mapping from owner to session, or confirms the same one (see [`Store::bind_session`]).
+    pub async fn bind_session(&mut self, new: NewSession) -> Result<Bound> {
+        self.locks(Rank::Session, new.session_key.as_str())?;
+        let dirs = json::to_text("expected directories", &new.expected_dirs)?;
+        let runtime = new.runtime.to_string();
+        self.stays(&new.account, &new.owner).await?;
+        let owner = new.owner.to_string();
+        let made: Option<SessionRow> = on!(self, |c| sqlx::query_as(sql::BIND_SESSION)
+            .bind(new.account.as_str())
+            .bind(owner.as_str())
+            .bind(runtime.as_str())
+            .bind(i64::from(new.version))
+            .bind(new.session_key.as_str())
+            .bind(dirs.as_str())
+            .bind(new.working_directory.as_deref())
+            .bind(new.at.0)
+            .bind(new.node.as_deref())
+            .fetch_optional(c)
+            .await)?;
+        if let Some(made) = made {
+            return Ok(Bound::Made(made.try_into()?));
+        }
+        let there: Option<SessionRow> = on!(self, |c| sqlx::query_as(sql::SESSION_OF_VERSION)
+            .bind(new.account.as_str())
+            .bind(owner.as_str())
+            .bind(runtime.as_str())
+            .bind(i64::from(new.version))
+            .fetch_optional(c)
+            .await)?;
+        // Only the key can have been in the way of an owner that has no such session here.
+        let Some(there) = there else {
+            return Err(StoreError::KeyTaken);
+        };
+        if there.session_key != new.session_key.as_str() {
+            return Err(StoreError::Conflict(match new.owner {
+                Owner::Thread(_) => "the thread has another session on this runtime",
+                _ => "its owner has another session on this runtime",
+            }));
+        }
+        if new.working_directory.is_some() && there.working_directory != new.working_directory {
+            return Err(StoreError::Conflict(
+                "the session has another working directory, which is fixed for its life",
+            ));
+        }
+        let again: SessionRow = on!(self, |c| sqlx::query_as(sql::REBIND_SESSION)
+            .bind(new.session_key.as_str())
+            .bind(dirs.as_str())
+            .bind(new.at.0)
+            .fetch_one(c)
+            .await)?;
+        Ok(Bound::Existing(again.try_into()?))
+    }
+
+    /// Opens or closes a session.
+    pub async fn set_session_state(
+        &mut self,
+        account: &AccountId,
+        session: &SessionKey,
+        state: SessionState,
+        by: &Actor,
+        at: Millis,
+    ) -> Result<Session> {
+        self.locks(Rank::Session, session.as_str())?;
+        let closed_by = Some(by).filter(|_| state == SessionState::Closed);
+        let closed_by = json::maybe_to_text("closed by", closed_by)?;
+        let row: SessionRow = on!(self, |c| sqlx::query_as(sql::SET_SESSION_STATE)
+            .bind(account.as_str())
+            .bind(session.as_str())
+            .bind(state.as_str())
+            .bind(at.0)
+            .bind(closed_by.as_deref())
+            .fetch_one(c)
+            .await)?;
+        row.try_into()
     }
 }

@@ -6,18 +6,22 @@
 
 use threadline_db::Both;
 
-use crate::Dialect;
+use crate::{
+    Dialect,
+    lease_table::{LeaseTable, lease_table},
+};
+
+/// Leases of open runs. Who drove a run last stays known when it is closed: notes about it may lie there.
+pub(crate) const RUN_LEASES: LeaseTable = lease_table!("runs", "id", "phase <> 'closed'");
 
 macro_rules! statements {
     (
         common { $($name:ident = $sql:expr;)* }
         both { $($both:ident = { sqlite: $sqlite:expr, postgres: $postgres:expr };)* }
-        sqlite { $($s_name:ident = $s_sql:expr;)* }
         postgres { $($p_name:ident = $p_sql:expr;)* }
     ) => {
         $(pub(crate) const $name: &str = $sql;)*
         $(pub(crate) const $both: Both = Both { sqlite: $sqlite, postgres: $postgres };)*
-        $(pub(crate) const $s_name: &str = $s_sql;)*
         $(pub(crate) const $p_name: &str = $p_sql;)*
 
         /// The name and text of every statement that is used with this database.
@@ -26,10 +30,10 @@ macro_rules! statements {
                 $((stringify!($name), $name),)*
                 $((stringify!($both), $both.of(dialect)),)*
             ];
-            match dialect {
-                Dialect::Sqlite => all.extend([$((stringify!($s_name), $s_name),)*]),
-                Dialect::Postgres => all.extend([$((stringify!($p_name), $p_name),)*]),
+            if dialect == Dialect::Postgres {
+                all.extend([$((stringify!($p_name), $p_name),)*]);
             }
+            all.extend(RUN_LEASES.statements(dialect));
             all
         }
     };
@@ -98,8 +102,8 @@ common {
     LEAVE_SESSIONS = "delete from sessions where account = $1 and owner = $2 and node = $3";
     LEAVE_RUNS = "update runs set lease_owner = null where account = $1 and owner = $2 and lease_owner = $3 and phase = 'closed'";
 
-    ADD_REQUEST = "insert into requests (account, owner, request_id, digest, run) values ($1, $2, $3, $4, $5) on conflict do nothing returning run";
-    REQUEST = "select digest, run from requests where account = $1 and owner = $2 and request_id = $3";
+    OUTCOME = "select digest, outcome from idempotency where account = $1 and scope = $2 and key = $3";
+    KEEP_OUTCOME = "insert into idempotency (account, scope, key, digest, outcome, asked_by, asked_at) values ($1, $2, $3, $4, $5, $6, $7)";
     ADD_RUN = concat!("insert into runs (id, account, owner, runtime, session_key, method, phase, created_at, lease_owner, lease_epoch, lease_until, log_from, begun_by) \
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, (select coalesce(max(seq), 0) from events where stream = $12), $13) returning ", run_columns!());
     ADD_TURN = "insert into turns (run, turn) values ($1, $2)";
@@ -130,13 +134,9 @@ common {
     REQUEST_CANCEL = concat!("update runs set cancel_requested_at = $3, cancel_requested_by = $4 \
         where id = $2 and account = $1 and status = 'running' and cancel_requested_at is null returning ", run_columns!());
 
-    ACQUIRE_LEASE = "update runs set lease_owner = $2, lease_epoch = lease_epoch + 1, lease_until = $3 \
-        where id = $1 and phase <> 'closed' and lease_until <= $4 returning lease_epoch";
     REOPEN_FILES = "update runs set phase = 'collecting', closed_at = null, artifact_state = 'pending', \
         lease_owner = $2, lease_epoch = lease_epoch + 1, lease_until = $3 \
         where id = $1 and phase = 'closed' and artifact_state = 'failed' returning lease_epoch";
-    // Who drove it last stays known: notes about it may lie there.
-    RELEASE_LEASE = "update runs set lease_until = 0 where id = $1 and lease_epoch = $2";
     CLAIMABLE_RUNS = concat!("select ", run_columns!(), " from runs where phase <> 'closed' and lease_until <= $1 order by lease_until, num limit $2");
 
     EVENTS_AFTER = concat!("select ", event_columns!(), " from events where stream = $1 and seq > $2 order by seq limit $3");
@@ -193,7 +193,7 @@ common {
     DELETE_ARTIFACTS = "delete from artifacts where run in (select id from runs where account = $1 and owner = $2)";
     DELETE_QUESTIONS = "delete from questions where account = $1 and owner = $2";
     DELETE_TURNS = "delete from turns where run in (select id from runs where account = $1 and owner = $2)";
-    DELETE_REQUESTS = "delete from requests where account = $1 and owner = $2";
+    DELETE_REQUESTS = "delete from idempotency where account = $1 and scope = $2";
     DELETE_RUNS = "delete from runs where account = $1 and owner = $2";
     DELETE_SESSIONS = "delete from sessions where account = $1 and owner = $2";
     DELETE_DELETION = "delete from deletions where account = $1 and owner = $2";
@@ -203,33 +203,18 @@ common {
     RETIRE_SIGNING_KEY = "update signing_keys set retired_at = coalesce(retired_at, $2) where kid = $1";
 }
 both {
-    // The row lock makes a takeover wait until the fenced write is in or out.
-    FENCE = {
-        sqlite: "select 1 from runs where id = $1 and lease_epoch = $2",
-        postgres: "select 1 from runs where id = $1 and lease_epoch = $2 for share"
+    LOCK_SESSION = {
+        sqlite: concat!("select ", session_columns!(), " from sessions where session_key = $2 and account = $1"),
+        postgres: concat!("select ", session_columns!(), " from sessions where session_key = $2 and account = $1 for update")
     };
-    RUN_TO_CHANGE = {
-        sqlite: concat!("select ", run_columns!(), " from runs where id = $1"),
-        postgres: concat!("select ", run_columns!(), " from runs where id = $1 for update")
+    LOCK_RUN = {
+        sqlite: concat!("select ", run_columns!(), " from runs where id = $2 and account = $1"),
+        postgres: concat!("select ", run_columns!(), " from runs where id = $2 and account = $1 for update")
     };
-    CLAIM_RUNS = {
-        sqlite: concat!("update runs set lease_owner = $1, lease_epoch = lease_epoch + 1, lease_until = $2 where num in \
-            (select num from runs where phase <> 'closed' and lease_until <= $3 order by lease_until, num limit $4) returning ", run_columns!()),
-        postgres: concat!("update runs set lease_owner = $1, lease_epoch = lease_epoch + 1, lease_until = $2 where num = any(array \
-            (select num from runs where phase <> 'closed' and lease_until <= $3 order by lease_until, num limit $4 for update skip locked)) returning ",
-            run_columns!())
+    LOCK_LEASED_RUN = {
+        sqlite: concat!("select ", run_columns!(), " from runs where id = $1 and lease_epoch = $2"),
+        postgres: concat!("select ", run_columns!(), " from runs where id = $1 and lease_epoch = $2 for update")
     };
-    // $2 is a JSON list of [run, epoch].
-    RENEW_LEASES = {
-        sqlite: "update runs set lease_until = $3 from (select value ->> 0 as run, value ->> 1 as epoch from json_each($2)) l \
-            where runs.id = l.run and runs.lease_epoch = l.epoch and runs.lease_owner = $1 and runs.lease_until > 0 returning runs.id",
-        postgres: "update runs set lease_until = $3 from (select value ->> 0 as run, (value ->> 1)::bigint as epoch from json_array_elements($2::json)) l \
-            where runs.id = l.run and runs.lease_epoch = l.epoch and runs.lease_owner = $1 and runs.lease_until > 0 returning runs.id"
-    };
-}
-sqlite {
-    // $1 is a JSON list of run ids: one look at all fences of a group of appends.
-    FENCES = "select id, lease_epoch from runs where id in (select value from json_each($1))";
 }
 postgres {
     NEXT_NUMBERS = "insert into streams (stream, last_seq) values ($1, $2) \

@@ -2,7 +2,9 @@
 
 use threadline_contract::{Code, Millis, QuestionState, RunStatus, UpdateKind, Who};
 use threadline_runtimes::{End, EndStatus};
-use threadline_store::{Ended, QuestionEnd, RunChange, RunEnd, StoredQuestion};
+use threadline_store::{
+    Ended, Lease, QuestionEnd, RunChange, RunEnd, StoreError, StoredQuestion, Tx,
+};
 use tracing::{info, warn};
 
 use super::{
@@ -18,17 +20,9 @@ impl Driver<'_> {
     /// Records what the registry said. With declared deliverables the verdict waits for the files.
     pub(super) async fn ended(&mut self, end: End) -> Result<(), Halt> {
         info!(run.id = %self.run.id, end = ?end.status, "Run {} ended: {:?}", self.run.id, end.status);
-        self.withdraw_questions().await?;
         if self.verdict_waits(&end) {
-            let update = self.update(UpdateKind::Status, "task.verifying");
             self.end = Some(end);
-            return self
-                .shift(
-                    Event::Ended,
-                    RunChange::default(),
-                    vec![update::logged(&update, None)?],
-                )
-                .await;
+            return self.verify().await;
         }
         let verdict = verdict(&end, self.cancel_requested(), &[]);
         let verdict = self.with_neighbour(verdict).await?;
@@ -37,12 +31,34 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// The run has ended; how, its files will say.
+    async fn verify(&mut self) -> Result<(), Halt> {
+        let update = self.update(UpdateKind::Status, "task.verifying");
+        let verifying = update::logged(&update, None)?;
+        let change = RunChange {
+            phase: Some(self.next_phase(Event::Ended)?),
+            ..RunChange::default()
+        };
+        let (lease, at) = (self.lease.clone(), Millis::now());
+        let changed = self.engine.store().transact(move |mut tx| {
+            Box::pin(async move {
+                tx.lock_leased_run(&lease).await?;
+                withdraw_questions(&mut tx, &lease, at).await?;
+                tx.change_run(&lease, change, vec![verifying]).await
+            })
+        });
+        self.run = changed.await?;
+        self.engine.0.stalls.wrote(self.id());
+        self.ring();
+        Ok(())
+    }
+
     pub(super) fn verdict_waits(&self, end: &End) -> bool {
         !self.plan.deliverables.is_empty() && end.status == EndStatus::Completed
     }
 
     /// The first confirmed end stands; a later, different one is kept as an anomaly by the store.
-    /// `event` moves the run on with the same write.
+    /// `event` moves the run on with the same write, and with it no question of the run is open any more.
     pub(super) async fn record_end(
         &mut self,
         end: &End,
@@ -71,23 +87,30 @@ impl Driver<'_> {
             ended_at: Millis::now(),
             phase,
         };
-        let ended = self
-            .engine
-            .store()
-            .end_run(&self.lease, record, vec![update::logged(&update, None)?])
-            .await?;
-        self.run = match ended {
+        let told = update::logged(&update, None)?;
+        let (lease, at) = (self.lease.clone(), record.ended_at);
+        let ended = self.engine.store().transact(move |mut tx| {
+            Box::pin(async move {
+                tx.lock_leased_run(&lease).await?;
+                withdraw_questions(&mut tx, &lease, at).await?;
+                match tx.end_run(&lease, record, vec![told]).await? {
+                    Ended::Already(_) => {
+                        let change = RunChange {
+                            phase,
+                            ..RunChange::default()
+                        };
+                        let run = tx.change_run(&lease, change, vec![]).await?;
+                        Ok(Ended::Already(run))
+                    }
+                    first @ Ended::First(_) => Ok(first),
+                }
+            })
+        });
+        self.run = match ended.await? {
             Ended::First(run) => run,
             Ended::Already(run) => {
                 warn!(run.id = %run.id, status = run.status.as_str(), "Run {} had ended already as {}", run.id, run.status.as_str());
-                let change = RunChange {
-                    phase,
-                    ..RunChange::default()
-                };
-                self.engine
-                    .store()
-                    .change_run(&self.lease, change, vec![])
-                    .await?
+                run
             }
         };
         self.ring();
@@ -157,15 +180,6 @@ impl Driver<'_> {
         .await
     }
 
-    /// Questions of a run that has ended wait for nobody.
-    async fn withdraw_questions(&self) -> Result<(), Halt> {
-        let lost = self.engine.store().open_questions(&self.run.id).await?;
-        for question in lost {
-            self.withdraw(&question, "the run ended").await?;
-        }
-        Ok(())
-    }
-
     pub(super) async fn withdraw(&self, question: &StoredQuestion, by: &str) -> Result<(), Halt> {
         self.end_question(question, QuestionState::Withdrawn, by)
             .await
@@ -194,10 +208,23 @@ impl Driver<'_> {
             ..question.clone()
         };
         let event = update::closed(&closed, at)?;
-        self.engine
-            .store()
-            .close_question(&self.run.account, &question.id, end, |_| vec![event])
-            .await?;
+        let (lease, account) = (self.lease.clone(), self.run.account.clone());
+        let id = question.id.clone();
+        let written = self.engine.store().transact(move |mut tx| {
+            Box::pin(async move {
+                tx.fence(&lease).await?;
+                tx.close_question(&account, &id, end, |_| vec![event]).await
+            })
+        });
+        written.await?;
         Ok(())
     }
+}
+
+/// Questions of a run that has ended wait for nobody.
+async fn withdraw_questions(tx: &mut Tx<'_>, lease: &Lease, at: Millis) -> Result<(), StoreError> {
+    let closed = |question: &StoredQuestion| Ok(update::closed(question, at)?);
+    tx.withdraw_questions(lease, "the run ended", at, closed)
+        .await?;
+    Ok(())
 }

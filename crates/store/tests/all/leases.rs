@@ -22,10 +22,11 @@ on_both![
 ];
 
 async fn acquire(store: &Store, run: &RunId, owner: &str, now: i64) -> Option<Lease> {
-    store
-        .acquire_lease(run, owner, Millis(now), 100, Takeover::IfExpired)
-        .await
-        .unwrap()
+    let run = std::slice::from_ref(run);
+    let claimed = store.claim_runs(run, owner, Millis(now), 100, Takeover::IfExpired);
+    let mut claimed = claimed.await.unwrap();
+    assert!(claimed.len() < 2);
+    claimed.pop()
 }
 
 async fn a_lease_is_held_until_it_expires(world: World) {
@@ -57,11 +58,9 @@ async fn a_lease_is_held_until_it_expires(world: World) {
 async fn a_lease_can_be_taken_over(world: World) {
     let (store, run) = (&world.store, world.run().await);
     let old = acquire(store, &run.id, "a", 1000).await.unwrap();
-    let taken = store
-        .acquire_lease(&run.id, "b", Millis(1001), 100, Takeover::Always)
-        .await
-        .unwrap()
-        .unwrap();
+    let of = std::slice::from_ref(&run.id);
+    let taken = store.claim_runs(of, "b", Millis(1001), 100, Takeover::Always);
+    let taken = taken.await.unwrap().pop().unwrap();
     assert_eq!(taken.epoch, old.epoch + 1);
     let change = |phase| RunChange {
         phase: Some(phase),
@@ -148,21 +147,24 @@ async fn a_released_lease_is_free_at_once(world: World) {
 }
 
 async fn claims_never_overlap(world: World) {
-    let mut all = HashSet::new();
+    let mut all = vec![];
     for _ in 0..40 {
-        all.insert(world.run().await.id);
+        all.push(world.run().await.id);
     }
     let second = match world.store.dialect() {
         threadline_store::Dialect::Postgres => world.second().await,
         threadline_store::Dialect::Sqlite => world.store.clone(),
     };
+    // Every claim wants half of them, and each half overlaps with others.
     let claims = (0..16).map(|n| {
         let store = if n % 2 == 0 { &world.store } else { &second }.clone();
+        let wanted: Vec<RunId> = (0..20).map(|m| all[(n * 5 + m) % 40].clone()).collect();
         tokio::spawn(async move {
-            store
-                .claim_runs(&format!("node-{n}"), Millis(1000), 100, 5)
-                .await
-                .unwrap()
+            let owner = format!("node-{n}");
+            let claimed = store.claim_runs(&wanted, &owner, Millis(1000), 100, Takeover::IfExpired);
+            let claimed = claimed.await.unwrap();
+            assert!(claimed.iter().all(|lease| wanted.contains(&lease.run)));
+            claimed
         })
     });
     let mut claimed = vec![];
@@ -170,17 +172,14 @@ async fn claims_never_overlap(world: World) {
         claimed.extend(batch.unwrap());
     }
     // A row that another claim has locked is skipped, so some may be left for the next round.
-    claimed.extend(
-        world
-            .store
-            .claim_runs("late", Millis(1000), 100, 99)
-            .await
-            .unwrap(),
-    );
+    let late = world
+        .store
+        .claim_runs(&all, "late", Millis(1000), 100, Takeover::IfExpired);
+    claimed.extend(late.await.unwrap());
     assert_eq!(claimed.len(), 40);
-    assert!(claimed.iter().all(|r| r.lease_epoch == 1));
-    let ids: HashSet<RunId> = claimed.into_iter().map(|r| r.id).collect();
-    assert_eq!(ids, all);
+    assert!(claimed.iter().all(|lease| lease.epoch == 1));
+    let ids: HashSet<RunId> = claimed.into_iter().map(|lease| lease.run).collect();
+    assert_eq!(ids, all.into_iter().collect());
     second.close().await.unwrap();
 }
 
@@ -192,16 +191,13 @@ async fn closed_and_unknown_runs_have_no_lease(world: World) {
         ..RunChange::default()
     };
     store.change_run(&lease, close, vec![]).await.unwrap();
-    let closed = store
-        .acquire_lease(&run.id, "a", Millis(i64::MAX), 1, Takeover::Always)
-        .await;
-    assert_eq!(closed.unwrap(), None);
-    let unknown = store
-        .acquire_lease(&RunId::fresh(), "a", Millis(0), 1, Takeover::Always)
-        .await;
-    assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
-    let claimed = store.claim_runs("a", Millis(i64::MAX), 0, 9).await.unwrap();
-    assert_eq!(claimed, []);
+    let none = [run.id, RunId::fresh()];
+    for takeover in [Takeover::Always, Takeover::IfExpired] {
+        let claimed = store.claim_runs(&none, "a", Millis(i64::MAX), 0, takeover);
+        assert_eq!(claimed.await.unwrap(), []);
+    }
+    let claimed = store.claim_runs(&[], "a", Millis(0), 1, Takeover::Always);
+    assert_eq!(claimed.await.unwrap(), []);
 }
 
 async fn an_append_is_fenced(world: World) {

@@ -12,7 +12,7 @@ const GROWING: [&str; 8] = [
     "events",
     "artifacts",
     "questions",
-    "requests",
+    "idempotency",
     "tokens",
     "sessions",
 ];
@@ -31,7 +31,7 @@ const FILL: &str = "
         select 'r' || n, 'a' || n % 100, 'd' || n % 2000, 'acp:' || n % 7, 'k', 'start', case when n % 100 = 0 then 'running' else 'closed' end, n
         from generate_series(1, 8000) n;
     insert into turns select id, '{}' from runs;
-    insert into requests select account, owner, id, 'x', id from runs;
+    insert into idempotency select account, owner, id, 'x', id, null, 1 from runs;
     insert into questions (id, account, owner, run, body, state, asked_at)
         select 'q' || id, account, owner, id, '{}', case when num % 10 = 0 then 'open' else 'answered' end, 1 from runs;
     insert into artifacts select id, o, 'p' || o, decode(md5(o::text), 'hex'), 1, 'x', 'text/plain' from runs, generate_series(1, 3) o;

@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use threadline_contract::{
     Answer, Millis, Owner, QuestionId, QuestionKind, QuestionOption, QuestionState, RunStatus, Who,
 };
-use threadline_store::{Closed, QuestionEnd, StoreError, StoredQuestion, Whose};
+use threadline_store::{Closed, Lease, QuestionEnd, StoreError, StoredQuestion, Whose};
 
 use crate::world::{
     World, account, by, end_with, event, on_both, other, question_of, stream, thread, thread_named,
@@ -18,6 +18,7 @@ on_both![
     questions_are_listed_newest_first,
     withdrawing_ends_what_is_open,
     asking_is_fenced,
+    a_driver_without_its_lease_ends_no_question,
     accounts_do_not_see_each_others_questions,
 ];
 
@@ -227,8 +228,13 @@ async fn withdrawing_ends_what_is_open(world: World) {
         ..q
     };
     let withdraw = || {
-        store.withdraw_questions(&lease, "the run ended", Millis(7), |q: &StoredQuestion| {
-            event(q.id.as_str())
+        let lease = lease.clone();
+        store.transact(move |mut tx| {
+            Box::pin(async move {
+                let told = |q: &StoredQuestion| Ok(event(q.id.as_str()));
+                tx.withdraw_questions(&lease, "the run ended", Millis(7), told)
+                    .await
+            })
         })
     };
     let mut gone = withdraw().await.unwrap();
@@ -268,6 +274,67 @@ async fn asking_is_fenced(world: World) {
     assert_eq!(store.open_questions(&run.id).await.unwrap(), []);
     assert_eq!(store.open_questions(&elsewhere.id).await.unwrap(), []);
     assert_eq!(world.log(&stream()).await, []);
+}
+
+/// As a driver ends them: expired or withdrawn alone, and withdrawn with the end of their run. A person still answers.
+async fn a_driver_without_its_lease_ends_no_question(world: World) {
+    let (run, stale) = world.leased().await;
+    let (store, question) = (&world.store, question_of(&run));
+    store
+        .ask(&account(), &question, &stale, vec![])
+        .await
+        .unwrap();
+    let lease = world.take(&run.id).await;
+    let expire = |lease: Lease| {
+        let id = question.id.clone();
+        store.transact(move |mut tx| {
+            Box::pin(async move {
+                tx.fence(&lease).await?;
+                let end = QuestionEnd {
+                    state: QuestionState::Expired,
+                    answer: None,
+                    ..answered("", 9)
+                };
+                tx.close_question(&account(), &id, end, |_| vec![event("expired")])
+                    .await
+                    .map(drop)
+            })
+        })
+    };
+    let end = |lease: Lease| {
+        store.transact(move |mut tx| {
+            Box::pin(async move {
+                tx.lock_leased_run(&lease).await?;
+                let told = |_: &StoredQuestion| Ok(event("withdrawn"));
+                tx.withdraw_questions(&lease, "the run ended", Millis(9), told)
+                    .await?;
+                let end = end_with(RunStatus::Failed);
+                tx.end_run(&lease, end, vec![event("ended")])
+                    .await
+                    .map(drop)
+            })
+        })
+    };
+    for refused in [expire(stale.clone()).await, end(stale).await] {
+        assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
+    }
+    assert_eq!(
+        store.open_questions(&run.id).await.unwrap(),
+        std::slice::from_ref(&question)
+    );
+    assert_eq!(world.log(&stream()).await, []);
+    assert_eq!(
+        store.run_any(&run.id).await.unwrap().status,
+        RunStatus::Running
+    );
+
+    let answer = answered("blue", 10);
+    store
+        .close_question(&account(), &question.id, answer, |_| vec![])
+        .await
+        .unwrap();
+    end(lease).await.unwrap();
+    assert_eq!(world.log(&stream()).await, [(1, "\"ended\"".to_owned())]);
 }
 
 async fn accounts_do_not_see_each_others_questions(world: World) {

@@ -131,14 +131,14 @@ impl World {
 
     /// Takes a run's lease away from whoever has it.
     pub(crate) async fn take(&self, run: &RunId) -> Lease {
-        let taken = self.store.acquire_lease(
-            run,
+        let taken = self.store.claim_runs(
+            std::slice::from_ref(run),
             "somebody",
             Millis(0),
             60_000,
             threadline_store::Takeover::Always,
         );
-        taken.await.unwrap().unwrap()
+        taken.await.unwrap().pop().unwrap()
     }
 
     /// A lease that another has taken over.
