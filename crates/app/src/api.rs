@@ -8,7 +8,7 @@ mod deletion;
 mod queue;
 pub(crate) mod turn;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -480,6 +480,24 @@ pub struct CancelRunParams {
     pub thread_id: AppThreadKey,
     /// The run.
     pub run_id: RunId,
+}
+
+/// What the app adds to what this machine's own bridge says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The names of those threads that are this app's.
+    pub names: BTreeMap<AppThreadKey, ThreadName>,
+    /// How many turns wait here for a place, by runtime.
+    pub waiting: HashMap<RuntimeId, u32>,
+}
+
+/// The questions of bridges other than this machine's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QuestionsElsewhere {
+    /// In no order.
+    pub questions: Vec<Question>,
+    /// A bridge did not answer: why, in a sentence each.
+    pub unreachable: Vec<String>,
 }
 
 /// What the bridge says, with the names of those threads in it that are this app's.

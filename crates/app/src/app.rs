@@ -5,14 +5,13 @@
 //! background ends with the last [`App`]; what it was at is in the records and the outbox, and the
 //! next [`App::open`] goes on with it.
 
+mod beside;
 mod cancel;
 mod delete;
 mod events;
-mod gc;
 mod live;
 mod look;
 mod offers;
-mod operate;
 mod queue;
 mod resume;
 mod run;

@@ -42,11 +42,6 @@ impl App {
             api::RESTORE => result(self.restore(&thread(params)?).await),
             api::DELETE => result(self.delete(read(params)?).await),
             api::DELETE_PREVIEW => result(self.delete_preview(&thread(params)?).await),
-            api::ANSWER => result(self.answer(read(params)?).await),
-            api::QUESTIONS => {
-                read::<NoParams>(params)?;
-                result(self.questions().await)
-            }
             api::HOME => {
                 read::<NoParams>(params)?;
                 result(self.home().await)
@@ -55,14 +50,6 @@ impl App {
                 read::<NoParams>(params)?;
                 result(self.runtimes().await)
             }
-            api::ARTIFACTS_GC => result(self.artifacts_gc(read(params)?).await),
-            api::OPERATOR_STATUS => {
-                read::<NoParams>(params)?;
-                result(self.operator_status().await)
-            }
-            api::OPERATOR_RUNS => result(self.operator_runs(read(params)?).await),
-            api::OPERATOR_SESSIONS => result(self.operator_sessions(read(params)?).await),
-            api::OPERATOR_CANCEL => result(self.operator_cancel(read(params)?).await),
             api::PROBLEMS => {
                 read::<NoParams>(params)?;
                 result(Ok(self.problems()))

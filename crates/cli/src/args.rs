@@ -85,7 +85,7 @@ pub(crate) enum Command {
     /// Use Threadline in a browser: serve the pages from here and open them
     #[command(after_help = UP)]
     Up(Up),
-    /// Run Threadline as a server that other programs and machines call; it has no pages
+    /// Run Threadline as a server that other programs and machines call; with --pages, people too
     #[command(after_help = SERVE)]
     Serve(Serve),
     /// The plugin for OpenClaw gateways
@@ -194,7 +194,8 @@ Ctrl-C; runs go on at the next start. For a server, see `threadline serve`.";
 
 const SERVE: &str = "\
 For a server: it answers /acp/rpc and the commands on this machine, logs to standard error, and runs
-until it is told to end. For the pages in a browser, see `threadline up`.
+until it is told to end. With --pages (or server.pages) it serves pages, too: people sign in with a token, and
+see what its account has. For pages on a machine of your own, see `threadline up`.
 
 The address is 127.0.0.1:8787 unless --listen, THREADLINE_LISTEN or server.listen says otherwise.
 Beyond this machine it takes --allow-remote and a token of your own in THREADLINE_TOKEN. There is no
@@ -433,6 +434,9 @@ pub(crate) struct Up {
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) listen: Listen,
+    /// Serve pages, where people sign in with a token
+    #[arg(long)]
+    pub(crate) pages: bool,
     /// Also answer the process that started it, over standard input and output, and end with it
     #[arg(long)]
     pub(crate) stdio: bool,
@@ -631,6 +635,9 @@ impl Cli {
             if *allow_remote {
                 out.push(flag("--allow-remote", "server.allow_remote", "true"));
             }
+        }
+        if matches!(&self.command, Command::Serve(Serve { pages: true, .. })) {
+            out.push(flag("--pages", "server.pages", "true"));
         }
         if let Command::Run(Run {
             bridge: Some(url), ..

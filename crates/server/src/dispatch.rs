@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use threadline_contract::{
     Code, Fault, Principal,
     method::{
@@ -14,6 +14,29 @@ use threadline_contract::{
     rpc::{self, Request},
 };
 use threadline_engine::Engine;
+
+use crate::access;
+
+/// Answers a method of the bridge for a caller in this process, if the principal has its scope. Turns are begun over
+/// the wire, where they can be followed.
+pub async fn call(
+    engine: &Engine,
+    principal: &Principal,
+    method: &str,
+    params: Value,
+) -> Result<Value, Fault> {
+    access::check_method(principal, method)?;
+    let request = Request {
+        id: None,
+        method: method.to_owned(),
+        params,
+    };
+    let result = dispatch(engine, principal, request).await?;
+    serde_json::from_str(result.get()).map_err(|e| {
+        tracing::error!(error = %e, "A result could not be read back");
+        Fault::internal()
+    })
+}
 
 /// Every method but the two that start turns, which may stream.
 pub(crate) async fn dispatch(

@@ -41,6 +41,7 @@ pub use accept::serve;
 pub use activity::Activity;
 pub use answer::Refusal;
 pub use body::BODY_BYTES;
+pub use dispatch::call;
 pub use door::Door;
 pub use events::last_event_id;
 pub use gate::{Gate, GateConfig};

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use axum::{
+    Extension,
     extract::{Form, State, rejection::FormRejection},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
@@ -11,9 +12,9 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use threadline_app::api;
-use threadline_contract::{Deliverable, Fault};
+use threadline_contract::{Deliverable, Fault, Principal};
 
-use crate::{Web, pages, urls};
+use crate::{Web, operate, pages, urls};
 
 /// The fields of every form. Those that a method does not know are left out.
 #[derive(Default, Deserialize)]
@@ -42,6 +43,7 @@ pub(crate) struct Fields {
 
 pub(crate) async fn handle(
     State(web): State<Web>,
+    Extension(by): Extension<Principal>,
     fields: Result<Form<Fields>, FormRejection>,
 ) -> Response {
     let fields = match fields {
@@ -50,7 +52,7 @@ pub(crate) async fn handle(
     };
     let back = urls::back(Some(&fields.back));
     let outcome = match params(&fields) {
-        Ok(params) => web.app.dispatch(&fields.method, params).await,
+        Ok(params) => operate::perform(&web, &by, &fields.method, params).await,
         Err(fault) => Err(fault),
     };
     match outcome {

@@ -24,24 +24,33 @@ const WAITS: Duration = Duration::from_secs(10 * 60);
 /// Links that may wait at the same time; the oldest goes first.
 const WAITING_MOST: usize = 64;
 /// How long a browser stays in.
-const STAYS: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+pub(crate) const STAYS: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// Makes a token that the gate knows, for one browser.
 pub type Mint = Arc<dyn Fn() -> Pending<'static, Result<String, Fault>> + Send + Sync>;
 
 pub(crate) struct Entry {
-    port: u16,
-    mint: Mint,
+    pub(crate) port: u16,
+    pub(crate) mint: Mint,
+    only_https: bool,
     waiting: Mutex<HashMap<String, Instant>>,
 }
 
 impl Entry {
-    pub(crate) fn new(port: u16, mint: Mint) -> Self {
+    pub(crate) fn new(port: u16, mint: Mint, only_https: bool) -> Self {
         Self {
             port,
             mint,
+            only_https,
             waiting: Mutex::default(),
         }
+    }
+
+    /// The cookie with which a browser stays in for so long; with no time, the one that makes it forget.
+    pub(crate) fn cookie(&self, token: &str, stays: Duration) -> String {
+        let (name, stays) = (Gate::cookie_name(self.port), stays.as_secs());
+        let secure = if self.only_https { "; Secure" } else { "" };
+        format!("{name}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={stays}{secure}")
     }
 
     pub(crate) fn new_path(&self) -> String {
@@ -101,10 +110,7 @@ pub(crate) async fn handle(
         return Ok((StatusCode::UNAUTHORIZED, pages::refused::stale_link()).into_response());
     }
     let token = (web.entry.mint)().await?;
-    let name = Gate::cookie_name(web.entry.port);
-    let stays = STAYS.as_secs();
-    let cookie = format!("{name}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={stays}");
-    let cookie = [(header::SET_COOKIE, cookie)];
+    let cookie = [(header::SET_COOKIE, web.entry.cookie(&token, STAYS))];
     // A strict cookie does not travel with a redirect of a link on another site's page; a visit
     // that begins on a page of ours carries it.
     Ok(match said("sec-fetch-site") {

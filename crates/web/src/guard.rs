@@ -8,10 +8,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
-use threadline_contract::{AccountId, Code, Fault, Principal};
+use threadline_contract::{Code, Fault, Principal};
 use threadline_server::Refusal;
 
-use crate::{Serving, pages, seal};
+use crate::{Serving, pages, seal, urls};
 
 /// A refusal is a sentence; more than this is none of ours.
 const REFUSAL_BYTES: usize = 64 << 10;
@@ -20,11 +20,21 @@ const REFUSAL_BYTES: usize = 64 << 10;
 /// nothing here.
 pub(crate) async fn local_only(request: Request, next: Next) -> Response {
     let fault = match request.extensions().get::<Principal>() {
-        Some(caller) if caller.account == AccountId::local() => return next.run(request).await,
+        Some(caller) if caller.account.is_local() => return next.run(request).await,
         Some(_) => Fault::new(Code::NotFound, Code::NotFound.advice()),
         None => Fault::new(Code::Unauthorized, Code::Unauthorized.advice()),
     };
     Refusal(fault).into_response()
+}
+
+/// Lets anybody in whom the gate knows: what is asked for decides what each sees.
+pub(crate) async fn signed_in(request: Request, next: Next) -> Response {
+    match request.extensions().get::<Principal>() {
+        Some(_) => next.run(request).await,
+        None => {
+            Refusal(Fault::new(Code::Unauthorized, Code::Unauthorized.advice())).into_response()
+        }
+    }
 }
 
 /// Turns a refusal into a page when a browser asked for a page. To be laid over the gate, so that
@@ -61,6 +71,10 @@ async fn as_page(response: Response, serving: Serving, from: &Uri) -> Response {
             pages::refused::no_pages()
         }
         (Serving::Pages, StatusCode::UNAUTHORIZED) => pages::refused::no_cookie(from),
+        (Serving::PagesWithSignIn, StatusCode::UNAUTHORIZED) => {
+            let path = from.path_and_query().map_or("/", |p| p.as_str());
+            pages::sign_in::form(urls::back(Some(path)), None)
+        }
         (_, status) => pages::refused::sentence(status, sentence.as_deref()),
     };
     seal::page((status, markup).into_response()).await

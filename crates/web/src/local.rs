@@ -8,9 +8,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use threadline_app::{
     App,
-    api::{AppEvent, Begin},
+    api::{AppEvent, Begin, CancelRunParams, Known, QuestionsElsewhere},
 };
-use threadline_contract::{Fault, thread::SyncedFile};
+use threadline_contract::{
+    AppThreadKey, Fault, Question, method::AnswerParams, thread::SyncedFile,
+};
 
 /// An answer that is on its way.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -28,6 +30,21 @@ pub trait Local: Send + Sync + 'static {
 
     /// What changes in any thread, from now on.
     fn changes(&self) -> Events;
+
+    /// What the app adds to what the engine says of these threads.
+    fn known(&self, threads: &[AppThreadKey]) -> Known;
+
+    /// Cancels a run as the app's own commands would, if it is the current one of a thread of its own.
+    fn cancel_own_run<'a>(&'a self, run: &'a CancelRunParams) -> Pending<'a, Result<(), Fault>>;
+
+    /// Notes that a question of this machine's engine was closed.
+    fn note_answer(&self, question: &Question);
+
+    /// The questions of the other bridges that the app uses.
+    fn questions_elsewhere(&self) -> Pending<'_, QuestionsElsewhere>;
+
+    /// Answers a question of another bridge.
+    fn answer_elsewhere(&self, params: AnswerParams) -> Pending<'_, Result<Question, Fault>>;
 
     /// Opens a file that the thread's current run brought home, and no other.
     fn file<'a>(
@@ -53,6 +70,26 @@ impl Local for App {
         Box::pin(self.changes())
     }
 
+    fn known(&self, threads: &[AppThreadKey]) -> Known {
+        self.known(threads)
+    }
+
+    fn cancel_own_run<'a>(&'a self, run: &'a CancelRunParams) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(self.cancel_own_run(run))
+    }
+
+    fn note_answer(&self, question: &Question) {
+        self.note_answer(question);
+    }
+
+    fn questions_elsewhere(&self) -> Pending<'_, QuestionsElsewhere> {
+        Box::pin(self.questions_elsewhere())
+    }
+
+    fn answer_elsewhere(&self, params: AnswerParams) -> Pending<'_, Result<Question, Fault>> {
+        Box::pin(self.answer_elsewhere(params))
+    }
+
     fn file<'a>(
         &'a self,
         thread: &'a str,
@@ -68,11 +105,21 @@ pub(crate) async fn call<T: DeserializeOwned>(
     method: &str,
     params: impl Serialize,
 ) -> Result<T, Fault> {
-    let broken = |e: serde_json::Error| {
-        tracing::error!(method, error = %e, "The app and the pages disagree about {method}: {e}");
-        Fault::internal()
-    };
-    let params = serde_json::to_value(params).map_err(broken)?;
-    let result = app.dispatch(method, params).await?;
-    serde_json::from_value(result).map_err(broken)
+    read(
+        method,
+        app.dispatch(method, written(method, params)?).await?,
+    )
+}
+
+pub(crate) fn written(method: &str, params: impl Serialize) -> Result<Value, Fault> {
+    serde_json::to_value(params).map_err(|e| broken(method, &e))
+}
+
+pub(crate) fn read<T: DeserializeOwned>(method: &str, result: Value) -> Result<T, Fault> {
+    serde_json::from_value(result).map_err(|e| broken(method, &e))
+}
+
+fn broken(method: &str, e: &serde_json::Error) -> Fault {
+    tracing::error!(method, error = %e, "What {method} says is not what the pages expect: {e}");
+    Fault::internal()
 }

@@ -9,6 +9,7 @@ pub(crate) mod operator;
 pub(crate) mod permit;
 pub(crate) mod preview;
 pub(crate) mod refused;
+pub(crate) mod sign_in;
 pub(crate) mod thread;
 pub(crate) mod threads;
 
@@ -20,9 +21,9 @@ use axum::{
 };
 use maud::{DOCTYPE, Markup, html};
 use threadline_app::api::{self, Home, NoParams, RuntimeView, Runtimes};
-use threadline_contract::{Fault, method::DEMONSTRATION, turn};
+use threadline_contract::{Fault, Principal, method::DEMONSTRATION, turn};
 
-use crate::{Web, assets, local::call, shown, words};
+use crate::{Web, assets, local::call, operate, shown, words};
 
 /// How long a page waits for the number beside “Home”.
 const NUMBER_WAIT: Duration = Duration::from_millis(400);
@@ -51,6 +52,16 @@ pub(crate) enum Here {
     Threads,
     New,
     Operator,
+    SignOut,
+}
+
+/// What somebody sees around every page.
+#[derive(Clone, Copy)]
+pub(crate) struct Viewer {
+    /// The app's threads are theirs.
+    pub(crate) has_threads: bool,
+    /// They signed in, and can sign out.
+    pub(crate) signs_out: bool,
 }
 
 /// What stands around a page's own content.
@@ -61,6 +72,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) needs: Option<usize>,
     /// The event stream that keeps the page right.
     pub(crate) events: Option<String>,
+    /// Who looks at it.
+    pub(crate) viewer: Viewer,
 }
 
 impl Frame<'_> {
@@ -79,9 +92,14 @@ impl Frame<'_> {
                     nav.rail #rail aria-label="Main" data-live {
                         a.brand href="/" { (icon::logo()) span { "Threadline" } }
                         (entry(self.here, Here::Home, "/", "Home", needs))
-                        (entry(self.here, Here::Threads, "/threads", "Threads", None))
-                        (entry(self.here, Here::New, "/new", "New task", None))
+                        @if self.viewer.has_threads {
+                            (entry(self.here, Here::Threads, "/threads", "Threads", None))
+                            (entry(self.here, Here::New, "/new", "New task", None))
+                        }
                         (entry(self.here, Here::Operator, "/operator", "Operator", None))
+                        @if self.viewer.signs_out {
+                            (entry(self.here, Here::SignOut, "/sign-out", "Sign out", None))
+                        }
                         span.gap {}
                         @if self.events.is_some() {
                             span.live #link data-own role="status" {
@@ -271,8 +289,12 @@ fn is_demonstration(runtime: &RuntimeView) -> bool {
 }
 
 /// The number beside “Home” on the other pages. A slow bridge must not hold up a page for it.
-pub(crate) async fn needs(web: &Web) -> Option<usize> {
-    let home = call::<Home>(&*web.app, api::HOME, NoParams {});
-    let home = tokio::time::timeout(NUMBER_WAIT, home).await.ok()?.ok()?;
-    Some(needing(&home))
+pub(crate) async fn needs(web: &Web, by: &Principal) -> Option<usize> {
+    let counted = async {
+        Ok::<_, Fault>(match by.account.is_local() {
+            true => needing(&operate::home(web, by).await?),
+            false => operate::questions(web, by).await?.questions.len(),
+        })
+    };
+    tokio::time::timeout(NUMBER_WAIT, counted).await.ok()?.ok()
 }

@@ -11,6 +11,7 @@ mod keyboard;
 mod lost;
 mod operator;
 mod runs;
+mod sign_in;
 mod sizes;
 mod steady;
 mod up;

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use threadline_e2e::{scripted_model, world::World};
 use tokio::net::TcpListener;
 
-/// A running `threadline up`.
+const UP: [&str; 3] = ["up", "--json", "--no-open"];
+
+/// A running `threadline up`, or `serve` with pages.
 pub(crate) struct Up {
     pub(crate) world: World,
     /// The link that lets one browser in.
@@ -41,12 +43,27 @@ impl Up {
         Self::of(world)
     }
 
-    fn of(mut world: World) -> Self {
-        let (process, told) = start(&world, "127.0.0.1:0");
+    /// `threadline serve --pages`, with the scripted model.
+    pub(crate) async fn serving() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        tokio::spawn(scripted_model::serve(listener));
+        let mut world = World::new();
+        world.set("THREADLINE_MODEL_URL", &url);
+        world.set("THREADLINE_MODEL", "scripted");
+        Self::started(world, &["serve", "--pages", "--json"])
+    }
+
+    fn of(world: World) -> Self {
+        Self::started(world, &UP)
+    }
+
+    fn started(mut world: World, command: &[&'static str]) -> Self {
+        let (process, told) = start(&world, command, "127.0.0.1:0");
         world.url = told["url"].as_str().unwrap().to_owned();
         let token = std::fs::read_to_string(world.data().join("token")).unwrap();
         world.token = token.trim().to_owned();
-        let link = told["link"].as_str().unwrap().to_owned();
+        let link = told["link"].as_str().unwrap_or_default().to_owned();
         Self {
             world,
             link,
@@ -64,7 +81,7 @@ impl Up {
     /// Starts it again where it was.
     pub(crate) fn restart(&self) {
         let address = self.world.url.trim_start_matches("http://");
-        *self.process.lock().unwrap() = start(&self.world, address).0;
+        *self.process.lock().unwrap() = start(&self.world, &UP, address).0;
     }
 
     /// Asks the app for something, as the command line would.
@@ -95,13 +112,13 @@ impl Up {
     }
 }
 
-fn start(world: &World, address: &str) -> (Child, Value) {
+fn start(world: &World, arguments: &[&'static str], address: &str) -> (Child, Value) {
     let log = std::fs::File::options()
         .create(true)
         .append(true)
         .open(world.path().join("server.log"))
         .unwrap();
-    let mut command = world.command(["up", "--json", "--no-open"]);
+    let mut command = world.command(arguments);
     let mut process = command
         .env("THREADLINE_LISTEN", address)
         .stdout(Stdio::piped())

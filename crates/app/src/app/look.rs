@@ -11,7 +11,7 @@ use threadline_contract::{
 use super::{App, Core};
 use crate::{
     api::{
-        Asked, AskedQuestion, Home, List, ListParams, Problems, RuntimeView, Runtimes, Summary,
+        Home, List, ListParams, Problems, QuestionsElsewhere, RuntimeView, Runtimes, Summary,
         ThreadView, Totals,
     },
     bridge::{lenient, strange},
@@ -84,11 +84,10 @@ impl App {
         }
     }
 
-    /// The first page.
+    /// The first page, but for the questions: those are with the bridges.
     pub async fn home(&self) -> Result<Home, Fault> {
         let core = &self.core;
         let today = midnight()?;
-        let (questions, unreachable) = core.questions().await;
         let mut home = core.records.index(|index| {
             let pick = |wanted: &dyn Fn(&Summary) -> bool| -> Result<(Vec<Summary>, usize), Fault> {
                 let mut all = index.recent(false, None)?.filter(|s| wanted(s));
@@ -110,7 +109,7 @@ impl App {
             let ((failed, all_failed), (working, all_working), (done_today, all_done)) =
                 (pick(&failed)?, pick(&working)?, pick(&done)?);
             Ok::<_, Fault>(Home {
-                questions,
+                questions: Vec::new(),
                 failed,
                 working,
                 done_today,
@@ -120,7 +119,7 @@ impl App {
                     working: all_working,
                     done_today: all_done,
                 },
-                unreachable,
+                unreachable: Vec::new(),
                 problems: index.problems.clone(),
             })
         })?;
@@ -128,20 +127,16 @@ impl App {
         Ok(home)
     }
 
-    /// The questions that wait, from every bridge that is in use.
-    pub async fn questions(&self) -> Result<Asked, Fault> {
-        let (questions, unreachable) = self.core.questions().await;
-        match unreachable.first() {
-            Some(why) if questions.is_empty() => Err(Fault::new(Code::ConnectFailed, why)),
-            _ => Ok(Asked { questions }),
-        }
+    /// The questions that wait on the other bridges that are in use.
+    pub async fn questions_elsewhere(&self) -> QuestionsElsewhere {
+        self.core.questions_elsewhere().await
     }
 
-    /// Answers a question.
-    pub async fn answer(&self, params: AnswerParams) -> Result<Question, Fault> {
+    /// Answers a question of another bridge.
+    pub async fn answer_elsewhere(&self, params: AnswerParams) -> Result<Question, Fault> {
         let unknown = Fault::new(Code::QuestionNotFound, Code::QuestionNotFound.advice());
         let mut failed = unknown;
-        for endpoint in self.core.endpoints_in_use() {
+        for endpoint in self.core.other_endpoints_in_use() {
             let bridge = self.core.endpoints.bridge(&endpoint)?;
             let asked = bridge.call_value(method::QUESTIONS_ANSWER, &params);
             match asked.await.map_err(Fault::from) {
@@ -313,20 +308,18 @@ impl Core {
         summary.away |= live.away.is_some() && summary.lifecycle_status == Lifecycle::Running;
     }
 
-    /// The bridges with work of ours; this machine's own is always one.
-    fn endpoints_in_use(&self) -> BTreeSet<String> {
-        let mut used = BTreeSet::from([LOCAL.to_owned()]);
+    /// The bridges with work of ours, other than this machine's own.
+    fn other_endpoints_in_use(&self) -> BTreeSet<String> {
         self.records.index(|index| {
             let busy = index.entries().filter(|e| working(&e.summary));
-            used.extend(busy.map(|e| e.endpoint.clone()));
-        });
-        used
+            let others = busy.filter(|e| e.endpoint != LOCAL);
+            others.map(|e| e.endpoint.clone()).collect()
+        })
     }
 
-    async fn questions(self: &Arc<Self>) -> (Vec<AskedQuestion>, Vec<String>) {
-        let mut questions: Vec<Question> = Vec::new();
-        let mut unreachable = Vec::new();
-        for endpoint in self.endpoints_in_use() {
+    async fn questions_elsewhere(self: &Arc<Self>) -> QuestionsElsewhere {
+        let mut elsewhere = QuestionsElsewhere::default();
+        for endpoint in self.other_endpoints_in_use() {
             let asked = async {
                 let bridge = self.endpoints.bridge(&endpoint)?;
                 let params = method::QuestionsParams::default();
@@ -334,23 +327,11 @@ impl Core {
                 Ok::<_, Fault>(lenient::questions(&found))
             };
             match asked.await {
-                Ok(found) => questions.extend(found),
-                Err(fault) => unreachable.push(fault.message),
+                Ok(found) => elsewhere.questions.extend(found),
+                Err(fault) => elsewhere.unreachable.push(fault.message),
             }
         }
-        questions.sort_by_key(|q| q.asked_at);
-        let named = self.records.index(|index| {
-            let name = |question: Question| {
-                let thread = index.get(&question.thread_id).map(|e| &e.summary);
-                AskedQuestion {
-                    thread_name: thread.map(|t| t.name.clone()),
-                    thread_title: thread.map(|t| t.title.clone()),
-                    question,
-                }
-            };
-            questions.into_iter().map(name).collect()
-        });
-        (named, unreachable)
+        elsewhere
     }
 }
 

@@ -7,7 +7,7 @@ use pretty_assertions::assert_eq;
 use threadline_app::api::{AppEvent, Begin, Summary};
 use threadline_contract::thread::Lifecycle;
 
-use crate::support::{Events, Plan, World, deletion, eventually, settled};
+use crate::support::{Events, Plan, World, deletion, eventually, prompt_of, settled};
 
 async fn next(events: &mut Events) -> AppEvent {
     let event = tokio::time::timeout(Duration::from_secs(10), events.next()).await;
@@ -116,7 +116,7 @@ async fn a_watcher_outlives_the_bridge() {
 async fn questions_show_and_go_when_they_are_answered() {
     let world = World::new().await;
     world.bridge.always(Plan::hold());
-    let thread = world.send("go").await.thread;
+    let thread = world.send_elsewhere(prompt_of("go")).await.thread;
     let mut events = world.watch(&thread, Begin::After(0)).await;
     until(&mut events, |event| event.id()).await;
     let run = world.bridge.run_of(&thread.thread_id).unwrap();
@@ -129,24 +129,30 @@ async fn questions_show_and_go_when_they_are_answered() {
     assert_eq!(shown, asked);
     let list = world.app.list(&Default::default()).await.unwrap();
     assert_eq!(list.threads[0].open_questions, 1);
-    let home = world.app.home().await.unwrap();
-    let question = &home.questions[0];
-    assert_eq!(question.question.text, "Which?");
-    assert_eq!(question.thread_name.as_deref(), Some(thread.name.as_str()));
-    assert_eq!(question.thread_title.as_deref(), Some("go"));
+    let found = world.app.questions_elsewhere().await;
+    assert_eq!(
+        (found.questions[0].text.as_str(), found.unreachable),
+        ("Which?", vec![])
+    );
+    let known = world.app.known(std::slice::from_ref(&thread.thread_id));
+    let name = threadline_app::api::ThreadName {
+        name: thread.name.clone(),
+        title: "go".into(),
+    };
+    assert_eq!(known.names, [(thread.thread_id.clone(), name)].into());
     let answer = threadline_contract::method::AnswerParams {
         question_id: asked,
         option_id: None,
         text: Some("that one".into()),
     };
-    let answered = world.app.answer(answer).await.unwrap();
+    let answered = world.app.answer_elsewhere(answer).await.unwrap();
     assert_eq!(answered.answer_text(), Some("that one"));
     until(&mut events, |event| match event {
         AppEvent::Thread(view) if view.questions.is_empty() => Some(()),
         _ => None,
     })
     .await;
-    assert_eq!(world.app.questions().await.unwrap().questions, []);
+    assert_eq!(world.app.questions_elsewhere().await.questions, []);
 }
 
 #[tokio::test]

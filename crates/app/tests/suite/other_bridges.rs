@@ -18,7 +18,9 @@ use threadline_contract::{
     thread::{Lifecycle, SyncStatus},
 };
 
-use crate::support::{DELIVERED, World, eventually, id, paths, sha, standing, sync_of, transcript};
+use crate::support::{
+    DELIVERED, World, eventually, id, on_openclaw, paths, sha, standing, sync_of, transcript,
+};
 
 const FILE: &str = "# Rivers\n";
 
@@ -194,7 +196,7 @@ async fn updates_with_few_and_unknown_words_are_followed() {
         ],
     )
     .await;
-    let sent = world.send_to_openclaw("go").await.thread;
+    let sent = world.send_elsewhere(on_openclaw("go")).await.thread;
     let asked = || async { world.app.show(id(&sent)).await.unwrap().questions };
     eventually("the question", || async { !asked().await.is_empty() }).await;
     let question = asked().await.remove(0);
@@ -205,7 +207,7 @@ async fn updates_with_few_and_unknown_words_are_followed() {
     // It takes an answer with a word of its own.
     let answered = world
         .app
-        .answer(method::AnswerParams {
+        .answer_elsewhere(method::AnswerParams {
             question_id: question.question_id,
             option_id: Some("a".into()),
             text: None,

@@ -11,7 +11,7 @@ use threadline_contract::{
 };
 use tokio_stream::StreamExt as _;
 
-use crate::support::{Plan, World, eventually};
+use crate::support::{Plan, World, eventually, prompt_of};
 
 /// The user's messages, each with what became of it.
 fn turns(thread: &TaskThread) -> Vec<(&str, Option<TurnState>)> {
@@ -132,7 +132,7 @@ async fn a_retry_of_a_turn_that_never_arrived_is_the_same_retry_too() {
 async fn a_question_that_was_answered_stays_with_its_answer() {
     let mut world = World::new().await;
     world.bridge.always(Plan::hold());
-    let thread = world.send("go").await.thread;
+    let thread = world.send_elsewhere(prompt_of("go")).await.thread;
     let run = run_of(&world, &thread).await;
     let asked = world.bridge.ask(&run, "Which?");
     let answer = AnswerParams {
@@ -150,7 +150,7 @@ async fn a_question_that_was_answered_stays_with_its_answer() {
             .is_empty()
     })
     .await;
-    world.app.answer(answer).await.unwrap();
+    world.app.answer_elsewhere(answer).await.unwrap();
     world.bridge.complete(&run, Plan::done("ok"));
     let done = world.settled(&thread.name).await;
     let told = |thread: &TaskThread| {

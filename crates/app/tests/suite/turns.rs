@@ -169,7 +169,7 @@ async fn a23_time_in_which_a_question_is_open_does_not_count() {
     let world = World::with(|c| c.timings.deadline = Duration::from_millis(300)).await;
     world.bridge.shared.handles.store(true, Ordering::SeqCst);
     world.bridge.always(Plan::hold());
-    let thread = world.send("ask me").await.thread;
+    let thread = world.send_elsewhere(prompt_of("ask me")).await.thread;
     eventually("the run", || async {
         world.bridge.run_of(&thread.thread_id).is_some()
     })
@@ -186,7 +186,7 @@ async fn a23_time_in_which_a_question_is_open_does_not_count() {
         option_id: None,
         text: Some("yes".into()),
     };
-    world.app.answer(params).await.unwrap();
+    world.app.answer_elsewhere(params).await.unwrap();
     world.bridge.complete(&run, Plan::done("ok"));
     let done = world.settled(id(&thread)).await;
     assert_eq!(

@@ -18,7 +18,7 @@ use futures_util::Stream;
 pub(crate) use script::{Download, Plan};
 use threadline_app::{
     App, Config, Endpoint, LaneSize, Timings,
-    api::{AppEvent, Begin, DeleteParams, SendParams, ThreadView},
+    api::{AppEvent, Begin, BridgeParams, DeleteParams, SendParams, ThreadView},
 };
 use threadline_contract::{
     ResultCode, RunId,
@@ -100,6 +100,19 @@ impl World {
 
     pub(crate) async fn send(&self, prompt: &str) -> ThreadView {
         self.app.send(prompt_of(prompt)).await.unwrap()
+    }
+
+    /// A turn for the same bridge as one that is not this machine's own.
+    pub(crate) async fn send_elsewhere(&self, params: SendParams) -> ThreadView {
+        let bridge = BridgeParams {
+            url: self.config.bridge.url.clone(),
+            token: self.config.bridge.token.clone(),
+        };
+        let params = SendParams {
+            bridge: Some(bridge),
+            ..params
+        };
+        self.app.send(params).await.unwrap()
     }
 
     pub(crate) async fn send_to(&self, thread: &str, prompt: &str) -> ThreadView {

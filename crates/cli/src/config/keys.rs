@@ -42,7 +42,7 @@ const fn secret(name: &'static str, env: &'static [&'static str], about: &'stati
 pub(crate) const PREFIX: &str = "THREADLINE_";
 
 /// Every setting, in the order of the documentation.
-pub(crate) const KEYS: [Key; 43] = [
+pub(crate) const KEYS: [Key; 44] = [
     key("data", &["THREADLINE_DATA"], "the data folder"),
     key(
         "workspaces",
@@ -88,6 +88,11 @@ pub(crate) const KEYS: [Key; 43] = [
         "server.token",
         &["THREADLINE_TOKEN"],
         "a token of your own, beside the one in the token file",
+    ),
+    own(
+        "server.pages",
+        &["THREADLINE_PAGES"],
+        "whether `threadline serve` serves pages, where people sign in with a token",
     ),
     own(
         "server.rate_per_second",

@@ -65,6 +65,7 @@ server.public_url         (not set)                                             
 server.advertise          (not set)                                                     default
 server.allowed_origins    http://localhost:*, http://127.0.0.1:*                        default
 server.token              (not set)                                                     default
+server.pages              false                                                         default
 server.rate_per_second    0                                                             default
 server.metrics_listen     (not set)                                                     default
 store.url                 sqlite:/home/me/.local/share/threadline/threadline.db         default

@@ -101,6 +101,8 @@ pub(crate) struct Server {
     pub(crate) allowed_origins: Vec<String>,
     /// The operator's own token.
     pub(crate) token: Option<Secret>,
+    /// `serve` serves pages, where people sign in with a token.
+    pub(crate) pages: bool,
     /// Requests that one token may make in a second; 0 is any number.
     pub(crate) rate_per_second: u32,
     /// Where metrics are served.

@@ -279,6 +279,7 @@ impl Read {
                 |o| o.join(", "),
             ),
             token: self.maybe("server.token", token).map(Secret),
+            pages: self.or("server.pages", false, |v, _| v.truth(), bool::to_string),
             rate_per_second: self.whole("server.rate_per_second", 0, 0..=1_000_000),
             metrics: self
                 .maybe("server.metrics_listen", |v| {

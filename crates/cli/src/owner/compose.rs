@@ -103,7 +103,7 @@ pub(crate) async fn run(
     let stop = CancellationToken::new();
     let activity = Activity::new();
     let gate = parts.gate(&config, mode, address);
-    let (door, web) = parts.door(gate.clone(), mode, address, &activity, &stop);
+    let (door, web) = parts.door(&config, gate.clone(), mode, address, &activity, &stop);
     if let Some(metrics) = metrics {
         let (counted, engine) = (door.metrics().clone(), parts.engine.clone());
         let watched = (activity.clone(), stop.clone());
@@ -238,7 +238,8 @@ impl Parts {
     }
 
     fn gate(&self, config: &Config, mode: Mode, address: SocketAddr) -> Gate {
-        let open_paths = ["/health"].iter().chain(serving(mode).open_paths());
+        let open_paths = serving(config, mode).open_paths();
+        let open_paths = ["/health"].iter().chain(open_paths);
         let gate = GateConfig {
             listen: address.to_string(),
             port: address.port(),
@@ -270,6 +271,7 @@ impl Parts {
 
     fn door(
         &self,
+        config: &Config,
         gate: Gate,
         mode: Mode,
         address: SocketAddr,
@@ -281,13 +283,20 @@ impl Parts {
             let store = store.clone();
             Box::pin(async move { token::mint(&store, "browser").await })
         });
-        let web = Web::new(
+        let mut web = Web::new(
             Arc::new(self.app.clone()),
+            Arc::new(self.engine.clone()),
             address.port(),
             mint,
             stop.clone(),
         );
-        let serving = serving(mode);
+        let serving = serving(config, mode);
+        if serving == Serving::PagesWithSignIn {
+            let public = config.server.public_url.as_deref();
+            let only_https = public.is_some_and(|url| url.starts_with("https://"));
+            let sign_in = token::BrowserTokens(self.store.clone());
+            web = web.with_sign_in(Arc::new(sign_in), only_https);
+        }
         let bridge = Bridge {
             engine: self.engine.clone(),
             stop: stop.clone(),
@@ -327,8 +336,9 @@ impl Parts {
     }
 }
 
-const fn serving(mode: Mode) -> Serving {
+const fn serving(config: &Config, mode: Mode) -> Serving {
     match mode {
+        Mode::Serve if config.server.pages => Serving::PagesWithSignIn,
         Mode::Serve => Serving::ApiOnly,
         Mode::Up | Mode::Background => Serving::Pages,
     }

@@ -13,6 +13,7 @@ fn server(listen: &str, allow_remote: bool, token: bool, chosen: bool) -> Server
         advertise: None,
         allowed_origins: vec![],
         token: token.then(|| Secret::new("0123456789abcdef")),
+        pages: false,
         rate_per_second: 0,
         metrics: None,
     }

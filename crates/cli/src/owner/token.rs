@@ -4,9 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
-use threadline_contract::{AccountId, Actor, Code, Fault, Millis, Scopes, TokenId};
+use threadline_contract::{AccountId, Actor, Code, Fault, Millis, Principal, Scopes, TokenId, Who};
 use threadline_files::{Access, Reason, atomic};
 use threadline_store::{NewToken, Store};
+use threadline_web::{Pending, SignIn};
 
 use super::{Places, storage};
 
@@ -111,6 +112,52 @@ pub(crate) async fn mint(store: &Store, label: &str) -> Result<String, Fault> {
         .add_token(new_token(&AccountId::local(), hash, label))
         .await?;
     Ok(token)
+}
+
+/// Lets browsers in by a token: each gets one of its own, which may what the other may and ends with it.
+pub(crate) struct BrowserTokens(pub(crate) Store);
+
+impl BrowserTokens {
+    async fn open(&self, token: &str) -> Result<String, Fault> {
+        let hash: [u8; 32] = Sha256::digest(token).into();
+        let known = self.0.token_by_hash(&hash).await?;
+        let known =
+            known.ok_or_else(|| Fault::new(Code::Unauthorized, Code::Unauthorized.advice()))?;
+        // A browser's own token stands for the one that was typed, not for another browser's.
+        let parent = known.parent.clone().unwrap_or_else(|| known.id.clone());
+        let (label, scopes, browser) = (known.label.clone(), known.scopes, fresh());
+        let hash: [u8; 32] = Sha256::digest(&browser).into();
+        let new = NewToken {
+            scopes,
+            parent: Some(parent),
+            made_by: known.clone().principal().actor(),
+            ..new_token(&known.account, hash, &format!("browser of {label}"))
+        };
+        self.0.add_token(new).await?;
+        Ok(browser)
+    }
+
+    async fn close(&self, principal: &Principal) -> Result<(), Fault> {
+        let Who::Token(id) = &principal.who else {
+            return Ok(());
+        };
+        let known = self.0.token(&principal.account, id).await?;
+        if known.is_some_and(|token| token.parent.is_some()) {
+            let now = Millis::now();
+            self.0.revoke_token(&principal.account, id, now).await?;
+        }
+        Ok(())
+    }
+}
+
+impl SignIn for BrowserTokens {
+    fn open<'a>(&'a self, token: &'a str) -> Pending<'a, Result<String, Fault>> {
+        Box::pin(self.open(token))
+    }
+
+    fn close<'a>(&'a self, principal: &'a Principal) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(self.close(principal))
+    }
 }
 
 fn new_token(account: &AccountId, hash: [u8; 32], label: &str) -> NewToken {

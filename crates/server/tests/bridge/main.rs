@@ -15,6 +15,7 @@ mod gate;
 mod hostile;
 mod operator;
 mod postgres_nodes;
+mod principals;
 mod remote;
 mod room;
 mod rpc;

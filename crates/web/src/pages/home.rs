@@ -1,22 +1,32 @@
 //! `/`: what needs the user, answerable in place; what goes on; what was brought home.
 
-use axum::extract::State;
+use axum::{Extension, extract::State};
 use maud::{Markup, html};
-use threadline_app::api::{self, AskedQuestion, FilesNow, Home, NoParams, Runtimes, Summary};
-use threadline_contract::thread::{Lifecycle, SyncStatus};
+use threadline_app::api::{self, AskedQuestion, FilesNow, Home, Runtimes, Summary};
+use threadline_contract::{
+    Principal,
+    thread::{Lifecycle, SyncStatus},
+};
 
 use super::{
     Frame, Here, Unmade, act, all_failed,
     ask::{Lay, answers, text, wanted},
-    needing, no_model, problem, runtimes,
+    needing, no_model, operator, problem, runtimes,
 };
-use crate::{Web, local::call, urls, words};
+use crate::{Web, operate, urls, words};
 
 /// Failures that are shown: what works and what is done shall not lie too far below.
 const FAILED: usize = 8;
 
-pub(crate) async fn handle(State(web): State<Web>) -> Result<Markup, Unmade> {
-    let home = call::<Home>(&*web.app, api::HOME, NoParams {});
+pub(crate) async fn handle(
+    State(web): State<Web>,
+    Extension(by): Extension<Principal>,
+) -> Result<Markup, Unmade> {
+    if !by.account.is_local() {
+        // The threads are the machine's own account's; what this one has is here.
+        return operator::overview_at(&web, &by, Here::Home).await;
+    }
+    let home = operate::home(&web, &by);
     let (home, runtimes) = tokio::join!(home, runtimes(&web));
     let home = home?;
     let frame = Frame {
@@ -24,6 +34,7 @@ pub(crate) async fn handle(State(web): State<Web>) -> Result<Markup, Unmade> {
         here: Here::Home,
         needs: Some(needing(&home)),
         events: Some("/app/events".into()),
+        viewer: web.viewer(&by),
     };
     Ok(frame.around(&page(&home, runtimes.as_ref())))
 }

@@ -21,6 +21,7 @@ pub(super) fn of(here: Here) -> Markup {
         Here::Threads => drawn("M5 7h14M5 12h14M5 17h9"),
         Here::New => drawn("M12 5v14M5 12h14"),
         Here::Operator => drawn("M4 13h4l2.5-7 4 12L17 13h3"),
+        Here::SignOut => drawn("M10 4H6a1 1 0 0 0-1 1v14a1 1 0 0 0 1 1h4M15 8l4 4-4 4M19 12H9"),
     }
 }
 

@@ -1,19 +1,20 @@
 //! `/new`: give an agent something to do.
 
-use axum::extract::State;
+use axum::{Extension, extract::State};
 use maud::{Markup, html};
 use threadline_app::api::{self, NoParams, RuntimeView, Runtimes};
-use threadline_contract::Fault;
+use threadline_contract::{Fault, Principal};
 
 use super::{Frame, Here, attach, needs, no_model, permit};
 use crate::{Web, local::call, words};
 
-pub(crate) async fn handle(State(web): State<Web>) -> Markup {
+pub(crate) async fn handle(State(web): State<Web>, Extension(by): Extension<Principal>) -> Markup {
     let runtimes: Result<Runtimes, Fault> = call(&*web.app, api::RUNTIMES, NoParams {}).await;
     let frame = Frame {
         title: "New task",
         here: Here::New,
-        needs: needs(&web).await,
+        needs: needs(&web, &by).await,
+        viewer: web.viewer(&by),
         events: None,
     };
     frame.around(&page(&runtimes))

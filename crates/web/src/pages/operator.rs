@@ -3,19 +3,22 @@
 
 mod lines;
 
-use axum::extract::{Query, State};
+use axum::{
+    Extension,
+    extract::{Query, State},
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 use threadline_app::api::{
-    self, Asked, AskedQuestion, Named, NoParams, Queue, QueueParams, QueuedTurnView, WaitsFor,
+    self, Asked, AskedQuestion, Named, Queue, QueueParams, QueuedTurnView, WaitsFor,
 };
 use threadline_contract::{
-    Fault,
-    operator::{OperatorStatus, RunsPage, RunsParams, SessionsPage, SessionsParams, WhichRuns},
+    Fault, Principal,
+    operator::{OperatorStatus, RunsPage, RunsParams, SessionsParams, WhichRuns},
 };
 
 use super::{Frame, Here, Unmade, home, needs};
-use crate::{Web, local::call, urls, words};
+use crate::{Web, local::call, operate, urls, words};
 
 /// How often the page is fetched again, in seconds: hosts and runtimes change without a word.
 const EVERY: u32 = 5;
@@ -45,25 +48,48 @@ impl Wanted {
     }
 }
 
-pub(crate) async fn overview(State(web): State<Web>) -> Result<Markup, Unmade> {
-    let status = call::<Named<OperatorStatus>>(&*web.app, api::OPERATOR_STATUS, NoParams {});
+pub(crate) async fn overview(
+    State(web): State<Web>,
+    Extension(by): Extension<Principal>,
+) -> Result<Markup, Unmade> {
+    overview_at(&web, &by, Here::Operator).await
+}
+
+/// The first of the pages, at its place in the navigation.
+pub(crate) async fn overview_at(web: &Web, by: &Principal, here: Here) -> Result<Markup, Unmade> {
     let open = RunsParams {
         which: WhichRuns::Open,
         limit: Some(OPEN),
         cursor: None,
     };
-    let open = call::<Named<RunsPage>>(&*web.app, api::OPERATOR_RUNS, open);
-    let asked = call::<Asked>(&*web.app, api::QUESTIONS, NoParams {});
-    let waiting = call::<Queue>(&*web.app, api::QUEUE_LIST, QueueParams::default());
-    let (status, open, asked, waiting) = tokio::join!(status, open, asked, waiting);
-    let (status, open, mut waiting) = (status?, open?, waiting?.turns);
-    // The others are among those that are queued.
+    let (status, open, asked, waiting) = tokio::join!(
+        operate::status(web, by),
+        operate::runs(web, by, open),
+        operate::questions(web, by),
+        waiting(web, by),
+    );
+    let page = page(&status?, &open?, &asked, &waiting?);
+    let title = match here {
+        Here::Home => "Home",
+        _ => "Operator",
+    };
+    Ok(framed(web, by, (title, here), &page).await)
+}
+
+/// The messages that wait in the app's threads. The others are among those that are queued.
+async fn waiting(web: &Web, by: &Principal) -> Result<Vec<QueuedTurnView>, Fault> {
+    if !by.account.is_local() {
+        return Ok(vec![]);
+    }
+    let queue = call::<Queue>(&*web.app, api::QUEUE_LIST, QueueParams::default());
+    let mut waiting = queue.await?.turns;
     waiting.retain(|turn| turn.waits_for == WaitsFor::OwnThread);
-    Ok(framed(&web, "Operator", &page(&status, &open, &asked, &waiting)).await)
+    Ok(waiting)
 }
 
 pub(crate) async fn runs(
     State(web): State<Web>,
+    Extension(by): Extension<Principal>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Markup, Unmade> {
     let params = RunsParams {
@@ -71,7 +97,7 @@ pub(crate) async fn runs(
         limit: None,
         cursor: wanted.cursor(),
     };
-    let found: Named<RunsPage> = call(&*web.app, api::OPERATOR_RUNS, params).await?;
+    let found = operate::runs(&web, &by, params).await?;
     let here = |which: WhichRuns| format!("/operator/runs?which={}", word(which));
     let next = found.of.next_cursor.as_deref();
     let content = html! {
@@ -85,18 +111,20 @@ pub(crate) async fn runs(
         }
         (pager(&here(wanted.which), &wanted, next))
     };
-    Ok(framed(&web, "Runs", &part(Part::Runs, "Runs", &content)).await)
+    let content = part(Part::Runs, "Runs", &content);
+    Ok(framed(&web, &by, ("Runs", Here::Operator), &content).await)
 }
 
 pub(crate) async fn sessions(
     State(web): State<Web>,
+    Extension(by): Extension<Principal>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Markup, Unmade> {
     let params = SessionsParams {
         limit: None,
         cursor: wanted.cursor(),
     };
-    let found: Named<SessionsPage> = call(&*web.app, api::OPERATOR_SESSIONS, params).await?;
+    let found = operate::sessions(&web, &by, params).await?;
     let next = found.of.next_cursor.as_deref();
     let content = html! {
         @if found.of.sessions.is_empty() {
@@ -107,15 +135,23 @@ pub(crate) async fn sessions(
         (pager("/operator/sessions?", &wanted, next))
     };
     let content = part(Part::Sessions, "Sessions", &content);
-    Ok(framed(&web, "Sessions", &content).await)
+    Ok(framed(&web, &by, ("Sessions", Here::Operator), &content).await)
 }
 
-async fn framed(web: &Web, title: &str, content: &Markup) -> Markup {
+async fn framed(
+    web: &Web,
+    by: &Principal,
+    (title, here): (&str, Here),
+    content: &Markup,
+) -> Markup {
+    let viewer = web.viewer(by);
     let frame = Frame {
         title,
-        here: Here::Operator,
-        needs: needs(web).await,
-        events: Some("/app/events".into()),
+        here,
+        needs: needs(web, by).await,
+        // What changes in threads is the app's to tell.
+        events: viewer.has_threads.then(|| "/app/events".into()),
+        viewer,
     };
     frame.around(content)
 }

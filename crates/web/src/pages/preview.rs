@@ -4,12 +4,13 @@
 use std::io::Read as _;
 
 use axum::{
+    Extension,
     extract::{Path, State, rejection::PathRejection},
     http::StatusCode,
 };
 use maud::{Markup, html};
 use threadline_app::api::{self, ThreadParams, ThreadView};
-use threadline_contract::{Code, Fault};
+use threadline_contract::{Code, Fault, Principal};
 
 use super::{Frame, Here, Unmade, act, close, icon, needs};
 use crate::{
@@ -25,6 +26,7 @@ const SHOWN: u64 = 256 << 10;
 
 pub(crate) async fn handle(
     State(web): State<Web>,
+    Extension(by): Extension<Principal>,
     wanted: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<(StatusCode, Markup), Unmade> {
     let Path((name, path)) = wanted.map_err(not_a_path)?;
@@ -42,7 +44,8 @@ pub(crate) async fn handle(
     let frame = Frame {
         title: &path,
         here: Here::Threads,
-        needs: needs(&web).await,
+        needs: needs(&web, &by).await,
+        viewer: web.viewer(&by),
         events: None,
     };
     Ok((status, frame.around(&page)))

@@ -7,11 +7,14 @@ mod deletion;
 pub(super) mod side;
 mod turns;
 
-use axum::extract::{Path, State};
+use axum::{
+    Extension,
+    extract::{Path, State},
+};
 use maud::{Markup, html};
 use threadline_app::api::{self, DeletionPreview, ThreadParams, ThreadView};
 use threadline_contract::{
-    ResultCode,
+    Principal, ResultCode,
     thread::{Lifecycle, TaskThread},
 };
 
@@ -24,13 +27,15 @@ const TAIL: u32 = 1000;
 
 pub(crate) async fn handle(
     State(web): State<Web>,
+    Extension(by): Extension<Principal>,
     Path(name): Path<String>,
 ) -> Result<Markup, Unmade> {
     let view: ThreadView = call(&*web.app, api::SHOW, ThreadParams { thread: name }).await?;
     let frame = Frame {
         title: &view.thread.title,
         here: Here::Threads,
-        needs: needs(&web).await,
+        needs: needs(&web, &by).await,
+        viewer: web.viewer(&by),
         events: Some(urls::events(&view.thread.name, TAIL)),
     };
     let deletion = deletion::preview(&web, &view.thread).await;

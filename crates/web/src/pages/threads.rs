@@ -2,11 +2,14 @@
 
 use std::collections::HashSet;
 
-use axum::extract::{Query, State};
+use axum::{
+    Extension,
+    extract::{Query, State},
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 use threadline_app::api::{self, List, ListParams, Problem, Summary};
-use threadline_contract::{AppThreadKey, Fault};
+use threadline_contract::{AppThreadKey, Fault, Principal};
 
 use super::{Frame, Here, Unmade, icon, needs, problem};
 use crate::{
@@ -57,6 +60,7 @@ impl Wanted {
 
 pub(crate) async fn handle(
     State(web): State<Web>,
+    Extension(by): Extension<Principal>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Markup, Unmade> {
     let list = find(&web, &wanted).await?;
@@ -68,7 +72,8 @@ pub(crate) async fn handle(
     let frame = Frame {
         title,
         here: Here::Threads,
-        needs: needs(&web).await,
+        needs: needs(&web, &by).await,
+        viewer: web.viewer(&by),
         events: Some("/app/events".into()),
     };
     Ok(frame.around(&page(title, &wanted, &list)))

@@ -220,8 +220,9 @@ async fn forms_work_without_script() {
         json!({}),
         json!({"status": "running"}),
     );
+    let answered = json!({"questionId": "q", "threadId": "draft:1", "runId": "r", "kind": "question", "text": "?", "state": "answered", "askedAt": 0});
     app.says("app.send", view.clone())
-        .says("app.answer", json!({}))
+        .says("xworkmate.questions.answer", answered)
         .says("app.retry", view.clone())
         .says("app.delete", json!({}))
         .says("app.queue.drop", json!({}))
@@ -238,12 +239,18 @@ async fn forms_work_without_script() {
         (
             "method=app.answer&questionId=q&optionId=yes&text=no&back=%2F",
             "/",
-            ("app.answer", json!({"questionId": "q", "optionId": "yes"})),
+            (
+                "xworkmate.questions.answer",
+                json!({"questionId": "q", "optionId": "yes"}),
+            ),
         ),
         (
             "method=app.answer&questionId=q&text=My+own&back=%2Fthreads%2Fx",
             "/threads/x",
-            ("app.answer", json!({"questionId": "q", "text": "My own"})),
+            (
+                "xworkmate.questions.answer",
+                json!({"questionId": "q", "text": "My own"}),
+            ),
         ),
         (
             "method=app.retry&thread=a&newSession=1&back=%2F%2Fevil.example",

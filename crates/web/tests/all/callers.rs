@@ -156,7 +156,7 @@ async fn the_api_alone_has_no_pages() {
         );
     }
     // What there is instead is said to programs and to people, whoever they are.
-    let words = "This is the bridge alone, without pages. End `threadline serve` and run `threadline up`, which is the same bridge with pages.";
+    let words = "This is the bridge alone, without pages. Start it as `threadline serve --pages` to have them here, or run `threadline up` on a machine of your own.";
     let root = Request::get("/").body(Body::empty()).unwrap();
     let told = Answer::of(router(world.web.clone(), Serving::ApiOnly), root).await;
     assert_eq!(
@@ -170,7 +170,7 @@ async fn the_api_alone_has_no_pages() {
     for path in ["/", "/threads"] {
         let page = Answer::of(routes.clone().layer(friendly.clone()), browsing(path)).await;
         assert_eq!(page.status, 404, "{path}");
-        let html = "run <code>threadline up</code>, which is the same bridge with pages.";
+        let html = "Start it as <code>threadline serve --pages</code> to have them here";
         assert!(page.body.contains(html), "{}", page.body);
     }
     app.says("app.problems", json!({"problems": []}));

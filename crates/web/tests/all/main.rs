@@ -13,4 +13,5 @@ mod operator;
 mod outcomes;
 mod pages;
 mod scripted;
+mod sign_in;
 mod world;

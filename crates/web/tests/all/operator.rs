@@ -26,9 +26,9 @@ fn run(text: &str, more: &Value) -> Value {
 
 /// An app whose bridge has one of everything, with this text wherever others wrote something.
 pub(crate) fn says(app: &Scripted, text: &str) {
-    let names = json!({"draft:1": {"name": text, "title": text}});
-    app.says("app.operator.status", json!({
-        "version": text, "at": 1, "questions": 1, "names": names,
+    app.knows("draft:1", text);
+    app.says("xworkmate.operator.status", json!({
+        "version": text, "at": 1, "questions": 1,
         "open": {"queued": 1, "running": 2, "collecting": 0},
         "runtimes": [{
             "runtime": format!("acp:{text}"), "providerId": text, "label": text, "targets": ["agent"], "maxActive": 2,
@@ -41,13 +41,13 @@ pub(crate) fn says(app: &Scripted, text: &str) {
             "agentPid": 42, "startedAt": 1, "standing": standing(text),
         }],
     }));
-    app.says("app.operator.runs", json!({"nextCursor": text, "names": names, "runs": [
+    app.says("xworkmate.operator.runs", json!({"nextCursor": text, "runs": [
         run(text, &json!({"stage": "working", "startedAt": 1})),
         run(&format!("{text}-2"), &json!({"stage": "queued", "threadId": "other"})),
         run(&format!("{text}-3"), &json!({"status": "failed", "code": "AGENT_LOST", "startedAt": 1, "endedAt": 3001, "usage": {"inputTokens": 1500, "costUsd": 0.5}})),
         run(&format!("{text}-4"), &json!({"status": "failed", "code": "PROVIDER_UNAVAILABLE", "endedAt": 3001})),
     ]}));
-    app.says("app.operator.sessions", json!({"names": names, "sessions": [{
+    app.says("xworkmate.operator.sessions", json!({"sessions": [{
         "threadId": "draft:1", "runtime": "openclaw", "sessionKey": text, "open": true,
         "page": "http://127.0.0.1:18789/chat?session=x", "createdAt": 1, "standing": standing(text),
     }]}));
@@ -63,10 +63,9 @@ pub(crate) fn says(app: &Scripted, text: &str) {
         "app.queue.list",
         json!({"turns": turns, "queuedAtBridge": 0}),
     );
-    app.says("app.questions", json!({"questions": [{
+    app.says("xworkmate.questions.list", json!({"questions": [{
         "questionId": text, "threadId": "draft:1", "runId": text, "kind": "question", "text": text,
         "options": [{"optionId": "a", "label": text}], "freeText": false, "state": "open", "askedAt": 0,
-        "threadName": text, "threadTitle": text,
     }]}));
 }
 
@@ -124,16 +123,19 @@ async fn every_state_is_told_with_its_reasons() {
     let asked: Vec<(String, Value)> = app
         .asked()
         .into_iter()
-        .filter(|(m, _)| m == "app.operator.runs")
+        .filter(|(m, _)| m == "xworkmate.operator.runs")
         .collect();
     assert_eq!(
         asked,
         [
             (
-                "app.operator.runs".to_owned(),
+                "xworkmate.operator.runs".to_owned(),
                 json!({"which": "open", "limit": 20})
             ),
-            ("app.operator.runs".to_owned(), json!({"which": "failed"})),
+            (
+                "xworkmate.operator.runs".to_owned(),
+                json!({"which": "failed"})
+            ),
         ]
     );
 }
@@ -146,11 +148,11 @@ async fn a_cursor_goes_on_and_a_bad_one_is_refused_in_words() {
     let (_, params) = app
         .asked()
         .into_iter()
-        .find(|(m, _)| m == "app.operator.runs")
+        .find(|(m, _)| m == "xworkmate.operator.runs")
         .unwrap();
     assert_eq!(params, json!({"which": "all", "cursor": "17"}));
     app.refuses(
-        "app.operator.runs",
+        "xworkmate.operator.runs",
         Fault::invalid("`cursor` is not one that this server gave."),
     );
     let page = world.get("/operator/runs?before=x").await;
@@ -164,7 +166,10 @@ async fn a_cursor_goes_on_and_a_bad_one_is_refused_in_words() {
 #[tokio::test]
 async fn a_run_is_cancelled_without_script_too() {
     let (world, app) = World::scripted();
-    app.says("app.operator.cancel", json!({"accepted": true}));
+    app.says(
+        "xworkmate.tasks.cancel",
+        json!({"accepted": true, "cancelled": false}),
+    );
     let answer = world
         .form("method=app.operator.cancel&threadId=draft%3A1&runId=turn-1&back=%2Foperator")
         .await;
@@ -174,10 +179,17 @@ async fn a_run_is_cancelled_without_script_too() {
     );
     assert_eq!(
         app.asked(),
-        [(
-            "app.operator.cancel".to_owned(),
-            json!({"threadId": "draft:1", "runId": "turn-1"})
-        )]
+        [
+            // The app hears first that somebody wanted it.
+            (
+                "cancel_own_run".to_owned(),
+                json!({"threadId": "draft:1", "runId": "turn-1"})
+            ),
+            (
+                "xworkmate.tasks.cancel".to_owned(),
+                json!({"appThreadKey": "draft:1", "runId": "turn-1"})
+            ),
+        ]
     );
 }
 
@@ -188,9 +200,103 @@ async fn to_another_account_there_is_no_operators_page() {
     let answer = crate::world::Answer::of(world.routes(Some("other")), browsing("/operator")).await;
     assert_eq!((answer.status.as_u16(), app.asked()), (404, vec![]));
     app.refuses(
-        "app.operator.status",
-        Fault::new(Code::ConnectFailed, "The bridge cannot be reached."),
+        "xworkmate.operator.status",
+        Fault::new(Code::DatabaseUnreachable, "The database does not answer."),
     );
     let page = world.get("/operator").await;
-    contains(&page.body, &["The bridge cannot be reached."]);
+    contains(&page.body, &["The database does not answer."]);
+}
+
+#[tokio::test]
+async fn turns_that_wait_in_the_app_stand_in_the_line_that_the_status_tells() {
+    let (world, app) = World::scripted();
+    says(&app, "t");
+    app.waits("acp:t".parse().unwrap(), 2);
+    let page = world.get("/operator").await.body;
+    contains(&page, &["2 running · 3 queued", "3 of 3 queued"]);
+}
+
+fn question(id: &str, at: i64) -> Value {
+    json!({
+        "questionId": id, "threadId": "draft:1", "runId": "r", "kind": "question", "text": id,
+        "options": [], "freeText": true, "state": "open", "askedAt": at,
+    })
+}
+
+async fn rpc(world: &World, method: &str, params: Value) -> Value {
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let request = axum::http::Request::post("/app/rpc").header("content-type", "application/json");
+    let request = request.body(call.to_string().into()).unwrap();
+    world.ask(request).await.json()
+}
+
+#[tokio::test]
+async fn questions_come_from_the_engine_and_from_other_bridges() {
+    let (world, app) = World::scripted();
+    app.knows("draft:1", "rivers");
+    app.says(
+        "xworkmate.questions.list",
+        json!({"questions": [question("new", 3), question("old", 1)]}),
+    );
+    // One of them is this very machine by another address.
+    app.says(
+        "questions_elsewhere",
+        json!([question("theirs", 2), question("old", 1)]),
+    );
+    let found = rpc(&world, "app.questions", json!({})).await;
+    let found = found["result"]["questions"].as_array().unwrap().iter();
+    let found: Vec<(&str, &str)> = found
+        .map(|q| {
+            (
+                q["text"].as_str().unwrap(),
+                q["threadName"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [("old", "rivers"), ("theirs", "rivers"), ("new", "rivers")]
+    );
+
+    app.says("xworkmate.questions.answer", question("old", 1));
+    rpc(
+        &world,
+        "app.answer",
+        json!({"questionId": "old", "text": "x"}),
+    )
+    .await;
+    let noted: Vec<String> = app.noted().iter().map(ToString::to_string).collect();
+    assert_eq!(noted, ["old"]);
+
+    // One of the others does not answer, which is said beside what is known.
+    app.refuses("questions_elsewhere", Fault::invalid("It is away."));
+    let home = world.get("/").await.body;
+    contains(
+        &home,
+        &[
+            "A bridge does not answer. </b>It is away.",
+            "2 things need you",
+        ],
+    );
+
+    // What the engine does not know is another bridge's.
+    app.refuses(
+        "xworkmate.questions.answer",
+        Fault::new(Code::QuestionNotFound, "no"),
+    );
+    app.says("answer_elsewhere", question("theirs", 2));
+    let answered = rpc(
+        &world,
+        "app.answer",
+        json!({"questionId": "theirs", "text": "y"}),
+    )
+    .await;
+    assert_eq!(answered["result"]["questionId"], "theirs");
+    assert_eq!(
+        app.asked().last().unwrap(),
+        &(
+            "answer_elsewhere".to_owned(),
+            json!({"questionId": "theirs", "text": "y"})
+        )
+    );
 }

@@ -19,7 +19,8 @@ async fn what_others_wrote_is_only_ever_text() {
     let mut failed = summary.clone();
     failed["lifecycleStatus"] = json!("ready");
     failed["lastResultCode"] = json!("AGENT_LOST");
-    app.says("app.home", json!({"questions": [question], "failed": [failed], "working": [summary], "doneToday": [summary], "filesToday": 1, "unreachable": [HOSTILE], "problems": [problem]}));
+    app.says("app.home", json!({"questions": [], "failed": [failed], "working": [summary], "doneToday": [summary], "filesToday": 1, "problems": [problem]}));
+    app.refuses("questions_elsewhere", Fault::invalid(HOSTILE));
     app.says(
         "app.list",
         json!({"threads": [summary], "next": HOSTILE, "problems": [problem]}),
@@ -88,7 +89,7 @@ async fn no_text_can_read_as_another_one() {
     let (world, app) = World::scripted();
     let summary = json!({"threadId": "draft:1", "name": "x", "title": TURNED, "lifecycleStatus": "running", "updatedAtMs": 0, "lastRunAtMs": 0, "files": 1, "bytes": 1, "openQuestions": 1});
     let question = json!({"questionId": "q", "threadId": "draft:1", "runId": "r", "kind": "permission", "text": format!("Allow this? {TURNED}\n\n{TURNED}"), "options": [{"optionId": TURNED, "label": TURNED}], "freeText": false, "state": "open", "askedAt": 0, "threadName": "x", "threadTitle": TURNED});
-    app.says("app.home", json!({"questions": [question], "failed": [], "working": [summary], "doneToday": [], "filesToday": 0, "unreachable": [], "problems": []}));
+    app.says("app.home", json!({"questions": [], "failed": [], "working": [summary], "doneToday": [], "filesToday": 0, "problems": []}));
     app.says("app.list", json!({"threads": [summary]}));
     let said = |role: &str, at: u64| json!({"role": role, "text": TURNED, "timestampMs": at});
     let context = json!({
@@ -215,8 +216,9 @@ async fn home_counts_what_there_is_and_says_what_runs() {
     let home = |working: serde_json::Value| {
         let totals =
             json!({"failed": 31, "working": working.as_array().unwrap().len(), "doneToday": 25});
-        json!({"questions": [question], "failed": [failed], "working": working, "doneToday": [summary("fine", "ready", Some("success"))], "filesToday": 3, "totals": totals})
+        json!({"questions": [], "failed": [failed], "working": working, "doneToday": [summary("fine", "ready", Some("success"))], "filesToday": 3, "totals": totals})
     };
+    app.says("xworkmate.questions.list", json!({"questions": [question]}));
     app.says("app.home", home(json!([asks])));
     let page = world.get("/").await.body;
     for words in [

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use threadline_app::{App, Config, Endpoint};
 use threadline_contract::{AccountId, Principal, Scopes, TokenId, Who};
-use threadline_web::{Local, Mint, Serving, Web, friendly, router};
+use threadline_web::{EngineDoor, Local, Mint, Serving, Web, friendly, router};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
@@ -29,10 +29,16 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// On any app.
+    /// On any app, beside an engine that has nothing.
     pub(crate) fn on(app: Arc<dyn Local>) -> Self {
+        let engine = Scripted::default();
+        engine.says("xworkmate.questions.list", json!({"questions": []}));
+        Self::on_both(app, Arc::new(engine))
+    }
+
+    fn on_both(app: Arc<dyn Local>, engine: Arc<dyn EngineDoor>) -> Self {
         let stop = CancellationToken::new();
-        let web = Web::new(app, 8787, mint(), stop.clone());
+        let web = Web::new(app, engine, 8787, mint(), stop.clone());
         Self { web, stop }
     }
 
@@ -44,17 +50,24 @@ impl World {
         app.says("app.home", home);
         app.says("app.list", json!({"threads": []}));
         app.says("app.runtimes", json!({"version": "0", "runtimes": []}));
-        (Self::on(Arc::new(app.clone())), app)
+        app.says("xworkmate.questions.list", json!({"questions": []}));
+        let both = Arc::new(app.clone());
+        (Self::on_both(both.clone(), both), app)
     }
 
     /// The routes as a caller of this account sees them.
     pub(crate) fn routes(&self, account: Option<&str>) -> Router {
-        let routes = router(self.web.clone(), Serving::Pages);
+        self.routes_of(Serving::Pages, account)
+    }
+
+    /// The same, of what is served so.
+    pub(crate) fn routes_of(&self, serving: Serving, account: Option<&str>) -> Router {
+        let routes = router(self.web.clone(), serving);
         let routes = match account {
             Some(account) => routes.layer(Extension(caller(account))),
             None => routes,
         };
-        routes.layer(from_fn_with_state(Serving::Pages, friendly))
+        routes.layer(from_fn_with_state(serving, friendly))
     }
 
     pub(crate) async fn ask(&self, request: Request<Body>) -> Answer {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use threadline_app::api::{self, ThreadName};
 use threadline_contract::{
-    AppThreadKey, Millis, RunStatus, Stage,
+    Actor, AppThreadKey, Millis, RunStatus, Stage, Who,
     operator::{HostLine, HostState, RunLine, RuntimeLine, SessionLine, Standing},
 };
 
@@ -23,6 +23,8 @@ pub(super) fn run(run: &RunLine, names: &Names, unfolded: bool) -> Markup {
         (fact("Run", &id(run.run_id.as_str())))
         (fact("Session", &id(run.session_key.as_str())))
         @if let Some(code) = run.code { (fact("Code", &html! { code { (code.as_str()) } })) }
+        @if let Some(by) = &run.begun_by { (fact("Begun by", &who(by))) }
+        @if let Some(by) = &run.cancel_requested_by { (fact("Stop asked by", &who(by))) }
         @if !open {
             (fact("Accepted", &words::moment(run.created_at)))
             (fact("Took", &took(run)))
@@ -93,6 +95,17 @@ fn state_of(run: &RunLine) -> State {
     State::new(look, run.word())
 }
 
+/// Somebody, by the name that people know.
+fn who(actor: &Actor) -> Markup {
+    let kind = match actor.who {
+        Who::Person(_) => "person",
+        Who::Agent(_) => "agent",
+        Who::Token(_) => "token",
+        Who::Server => "this server",
+    };
+    html! { (actor.label) " " span.muted { "(" (kind) ")" } }
+}
+
 pub(super) fn session(session: &SessionLine, names: &Names) -> Markup {
     let state = match session.open {
         true => State::new(Look::Done, "open"),
@@ -104,6 +117,7 @@ pub(super) fn session(session: &SessionLine, names: &Names) -> Markup {
         @if let Some(run) = &session.last_run { (fact("Last run", &id(run.as_str()))) }
         @if let Some(folder) = &session.working_directory { (fact("Works in", &html! { code { (folder) } })) }
         (fact("Made", &words::moment(session.created_at)))
+        @if let Some(by) = &session.closed_by { (fact("Closed by", &who(by))) }
     };
     html! {
         div.line #(format!("session-{}", session.session_key)) {
