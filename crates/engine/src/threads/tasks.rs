@@ -8,7 +8,7 @@ use threadline_contract::{
     method::{Receipt, TaskParams},
 };
 use threadline_runtimes::{Registry, RunRef};
-use threadline_store::{ArtifactState, Cancel, Phase, Run, StoreError};
+use threadline_store::{ArtifactState, Cancel, NewEvent, Phase, Run, StoreError};
 
 use crate::{
     Engine,
@@ -298,14 +298,7 @@ impl Engine {
     ) -> Result<Receipt, Fault> {
         let record = self.0.store.run(&caller.account, run).await?;
         let now = Millis::now();
-        let asked = wire::update(
-            &record.owner,
-            run,
-            UpdateKind::Task,
-            update::CANCEL_REQUESTED,
-            now,
-        );
-        let event = update::logged(&asked, None)?;
+        let event = cancel_event(&record, now)?;
         let (store, by) = (&self.0.store, caller.actor());
         let outcome = store.request_cancel(&caller.account, run, &by, now, event.clone());
         let outcome = match outcome.await {
@@ -347,4 +340,16 @@ fn not_mapped(e: StoreError) -> Fault {
         StoreError::NotFound => Fault::new(Code::MappingNotFound, Code::MappingNotFound.advice()),
         other => other.into(),
     }
+}
+
+/// What the log says of a run that somebody asks to stop.
+pub(super) fn cancel_event(run: &Run, now: Millis) -> Result<NewEvent, Fault> {
+    let asked = wire::update(
+        &run.owner,
+        &run.id,
+        UpdateKind::Task,
+        update::CANCEL_REQUESTED,
+        now,
+    );
+    update::logged(&asked, None)
 }
