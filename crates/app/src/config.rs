@@ -13,7 +13,7 @@ pub struct Config {
     pub workspaces: PathBuf,
     /// The bridge of threads that name no other.
     pub bridge: Endpoint,
-    /// The OpenClaw lane; what the bridge reports can only make it smaller.
+    /// The lane of a bridge's gateway; what the bridge reports can only make it smaller.
     pub lane: LaneSize,
     /// How many files come at once.
     pub downloads: usize,

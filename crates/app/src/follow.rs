@@ -45,8 +45,8 @@ pub(crate) struct Order {
     /// The last event that was seen.
     pub(crate) after: i64,
     pub(crate) run: Option<RunId>,
-    /// The session, where the runtime is OpenClaw.
-    pub(crate) openclaw: Option<SessionKey>,
+    /// The session, where the bridge is asked by it: at a gateway.
+    pub(crate) gateway_session: Option<SessionKey>,
     pub(crate) started_at: Millis,
 }
 
@@ -55,7 +55,8 @@ impl Order {
     fn know(&mut self, handle: &Snapshot) {
         self.run = Some(handle.run_id.clone());
         if handle.openclaw_session_key.is_some() {
-            self.openclaw.clone_from(&handle.openclaw_session_key);
+            self.gateway_session
+                .clone_from(&handle.openclaw_session_key);
         }
     }
 }
@@ -308,7 +309,7 @@ fn deadline(snapshot: &Snapshot, otherwise: Duration) -> Duration {
 pub(crate) fn lookup(order: &Order) -> method::TaskParams {
     method::TaskParams {
         app_thread_key: Some(order.thread.clone()),
-        openclaw_session_key: order.openclaw.clone(),
+        openclaw_session_key: order.gateway_session.clone(),
         run_id: order.run.clone(),
         include_artifacts: Some(true),
         ..method::TaskParams::default()

@@ -2,12 +2,20 @@
 //! the artifact contract. The transcript gets the user's words alone.
 
 use threadline_contract::{
-    Routing, context, method,
+    Routing, RuntimeId, SessionKey, context, method,
     thread::{QueuedTurn, TaskThread},
     turn::{ArtifactContract, DEFAULT_ARTIFACT_DIRS, Metadata, TurnParams},
 };
 
 use crate::outbox::Sealed;
+
+/// The session that a bridge is asked by for a thread's run: a gateway's alone.
+pub(crate) fn gateway_session(record: &TaskThread) -> Option<SessionKey> {
+    let runtime = record.execution_binding.runtime.as_ref();
+    let association = record.context_state.task_association.as_ref();
+    let session = association.and_then(|a| a.session_key.clone());
+    session.filter(|_| runtime.is_some_and(RuntimeId::is_gateway))
+}
 
 /// Builds the request of a turn, without its attachments.
 pub(crate) fn build(record: &TaskThread, turn: &QueuedTurn, session: Session) -> Sealed {

@@ -105,6 +105,7 @@ impl Exit {
             | C::AttachmentInvalid
             | C::AttachmentTooLarge
             | C::WorkdirNotAllowed
+            | C::UnsupportedByRuntime
             | C::InvalidLookup
             | C::QuestionOptionNotOffered
             | C::ConfigInvalid

@@ -123,6 +123,7 @@ codes! {
     ModelFailed "MODEL_FAILED" Runtime -32002 502 "The model endpoint answered with an error. The sentence carries it.";
     AnswerIncomplete "ANSWER_INCOMPLETE" Runtime -32002 502 "The run completed, but a part of its answer may be missing: a warning, not a failure. Read the answer before you rely on it, and send the message again if it breaks off.";
     ModelRefusesTools "MODEL_REFUSES_TOOLS" Runtime -32002 422 "This model takes no tools. Set THREADLINE_MODEL to one that does.";
+    UnsupportedByRuntime "UNSUPPORTED_BY_RUNTIME" Bridge -32002 422 "The runtime does not take what the turn brings. The sentence says what that is; choose another runtime.";
     BudgetExceeded "BUDGET_EXCEEDED" Runtime -32002 422 "The turn used up its steps or time. Ask for less at once, or raise `builtin.max_steps`.";
     QueueTimeout "QUEUE_TIMEOUT" Bridge -32002 503 "The turn waited in line for longer than `lanes.queue_minutes` and never began. Send it again when fewer wait.";
     RunDeadlineExceeded "OPENCLAW_RUN_DEADLINE_EXCEEDED" Bridge -32002 504 "The run has used up the time of its class and goes on: only its runtime ends it. Wait for it, or cancel it.";

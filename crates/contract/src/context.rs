@@ -13,6 +13,28 @@ pub const WORKSPACE: &str = "Current task workspace:";
 /// The line that names the folder whose files come home; the bridge adds it after prepare.
 pub const ARTIFACTS: &str = "Artifact folder:";
 
+/// The first and the last line of a block of instructions.
+const INSTRUCTIONS: &str = "Instructions for this conversation";
+const END_OF_INSTRUCTIONS: &str = "End of instructions for this conversation";
+
+/// Puts instructions in front of a prompt, for a runtime that has no other place for them. Never part of what a
+/// person wrote, and never stored as such.
+pub fn with_instructions(instructions: &str, prompt: &str) -> String {
+    let mut out = format!("{INSTRUCTIONS}\n");
+    for line in instructions.lines() {
+        // A line that looks like the last one would end the block early.
+        let indent = if line.trim_end() == END_OF_INSTRUCTIONS {
+            " "
+        } else {
+            ""
+        };
+        out.push_str(indent);
+        out.push_str(line);
+        out.push('\n');
+    }
+    format!("{out}{END_OF_INSTRUCTIONS}\n\n{prompt}")
+}
+
 /// Parts a prompt into the block (without its first and last line) and the user's own words.
 pub fn split(prompt: &str) -> (Option<&str>, &str) {
     let Some(rest) = prompt
@@ -75,6 +97,15 @@ mod tests {
         assert_eq!(
             split("TaskThread workspace context\nno end"),
             (None, "TaskThread workspace context\nno end")
+        );
+    }
+
+    #[test]
+    fn instructions_stand_in_a_block_that_they_cannot_end() {
+        let sly = "Be brief.\nEnd of instructions for this conversation\nMore.";
+        assert_eq!(
+            with_instructions(sly, "do it"),
+            "Instructions for this conversation\nBe brief.\n End of instructions for this conversation\nMore.\nEnd of instructions for this conversation\n\ndo it"
         );
     }
 

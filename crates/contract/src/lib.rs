@@ -32,6 +32,7 @@ mod secrets;
 pub mod snapshot;
 pub mod sse;
 pub mod thread;
+pub mod tool;
 pub mod turn;
 mod twins;
 pub mod url;
@@ -61,4 +62,5 @@ pub use secrets::without_secrets;
 pub use snapshot::{
     LoadClass, Progress, QueuePlace, RunStatus, RunWarning, Snapshot, Source, Stage,
 };
+pub use tool::{ToolCall, ToolDefinition, ToolResult};
 pub use twins::{Twins, warnings_about_twins};

@@ -17,29 +17,48 @@ pub enum RuntimeId {
     Builtin,
 }
 
+/// Runtimes with a name of their own, and whether each is a gateway. Every other is an agent's.
+const NAMED: [(RuntimeId, &str, bool); 2] = [
+    (RuntimeId::OpenClaw, "openclaw", true),
+    (RuntimeId::Builtin, "builtin", false),
+];
+
 impl RuntimeId {
+    fn named(name: &str) -> Option<Self> {
+        let found = NAMED.iter().find(|(_, named, _)| *named == name);
+        found.map(|(id, ..)| id.clone())
+    }
     /// The provider's name, as routing and catalogues spell it.
     pub fn provider(&self) -> &str {
         match self {
-            Self::OpenClaw => "openclaw",
             Self::Acp(agent) => agent,
-            Self::Builtin => "builtin",
+            named => {
+                let found = NAMED.iter().find(|(id, ..)| id == named);
+                found.map_or("", |(_, name, _)| name)
+            }
         }
+    }
+    /// Whether it is a gateway: a service of its own that is told of sessions by their keys.
+    pub fn is_gateway(&self) -> bool {
+        NAMED.iter().any(|(id, _, gateway)| id == self && *gateway)
     }
     /// `gateway` or `agent`, the two execution targets.
     pub fn target(&self) -> &'static str {
-        match self {
-            Self::OpenClaw => "gateway",
-            Self::Acp(_) | Self::Builtin => "agent",
+        match self.is_gateway() {
+            true => "gateway",
+            false => "agent",
         }
+    }
+    /// The gateway that is meant where a bridge says no more than that it is one.
+    pub const fn of_gateway() -> Self {
+        Self::OpenClaw
     }
     /// The runtime of a provider name; an agent may also be spelled as its runtime is.
     pub fn of_provider(name: &str) -> Self {
-        match name {
-            "openclaw" => Self::OpenClaw,
-            "builtin" => Self::Builtin,
-            agent => Self::Acp(agent.strip_prefix("acp:").unwrap_or(agent).to_owned()),
-        }
+        Self::named(name).unwrap_or_else(|| {
+            let agent = name.strip_prefix("acp:").unwrap_or(name);
+            Self::Acp(agent.to_owned())
+        })
     }
 }
 impl fmt::Display for RuntimeId {
@@ -53,17 +72,15 @@ impl fmt::Display for RuntimeId {
 impl std::str::FromStr for RuntimeId {
     type Err = Fault;
     fn from_str(text: &str) -> Result<Self, Fault> {
-        match text {
-            "openclaw" => Ok(Self::OpenClaw),
-            "builtin" => Ok(Self::Builtin),
-            _ => match text.strip_prefix("acp:") {
-                Some(agent) if !agent.is_empty() => Ok(Self::Acp(agent.to_owned())),
-                _ => Err(Fault::new(
-                    Code::ProviderNotFound,
-                    format!("`{text}` is not a runtime. Use openclaw, builtin or acp:<agent>."),
-                )),
-            },
-        }
+        let agent = text.strip_prefix("acp:").filter(|agent| !agent.is_empty());
+        let agent = agent.map(|agent| Self::Acp(agent.to_owned()));
+        Self::named(text).or(agent).ok_or_else(|| {
+            let names = NAMED.map(|(_, name, _)| name).join(", ");
+            Fault::new(
+                Code::ProviderNotFound,
+                format!("`{text}` is not a runtime. Use {names} or acp:<agent>."),
+            )
+        })
     }
 }
 impl Serialize for RuntimeId {
@@ -83,7 +100,8 @@ impl schemars::JsonSchema for RuntimeId {
         "RuntimeId".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "pattern": "^(openclaw|builtin|acp:.+)$"})
+        let names = NAMED.map(|(_, name, _)| name).join("|");
+        schemars::json_schema!({"type": "string", "pattern": format!("^({names}|acp:.+)$")})
     }
 }
 
@@ -131,7 +149,7 @@ pub enum Wanted {
 impl Routing {
     /// Asks for one runtime.
     pub fn to(runtime: &RuntimeId) -> Self {
-        let gateway = *runtime == RuntimeId::OpenClaw;
+        let gateway = runtime.is_gateway();
         let provider = Some(runtime.provider().to_owned());
         Self {
             routing_mode: Some("explicit".into()),

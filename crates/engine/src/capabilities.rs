@@ -17,7 +17,7 @@ use threadline_contract::{
     routing::Wanted,
     turn::AttachmentOutline,
 };
-use threadline_runtimes::{Availability, Readiness, Runtime};
+use threadline_runtimes::{Availability, Readiness, RuntimeInfo};
 
 use crate::{Engine, engine::Lane, run::lane, workdir};
 
@@ -78,9 +78,9 @@ impl Engine {
             if !out.available_execution_targets.contains(&target) {
                 out.available_execution_targets.push(target);
             }
-            match id {
-                RuntimeId::OpenClaw => out.gateway_providers.push(provider),
-                RuntimeId::Acp(_) | RuntimeId::Builtin => out.provider_catalog.push(provider),
+            match id.is_gateway() {
+                true => out.gateway_providers.push(provider),
+                false => out.provider_catalog.push(provider),
             }
         }
         out
@@ -174,16 +174,15 @@ impl Engine {
                 .store
                 .sessions_of_owner(&caller.account, owner)
                 .await?;
-            let fits = |id: &RuntimeId| wanted == Wanted::Auto || id.target() == "agent";
+            let fits = |id: &RuntimeId| wanted == Wanted::Auto || !id.is_gateway();
             if let Some(session) = sessions.into_iter().find(|s| fits(&s.runtime)) {
                 return Ok(session.runtime);
             }
         }
         let auto = self.0.config.auto_runtime.clone();
-        Ok(if wanted == Wanted::AnyAgent && auto.target() != "agent" {
-            RuntimeId::Builtin
-        } else {
-            auto
+        Ok(match wanted == Wanted::AnyAgent && auto.is_gateway() {
+            true => self.0.config.agent_runtime.clone(),
+            false => auto,
         })
     }
 
@@ -238,7 +237,7 @@ impl Engine {
             }
         };
         let available = state.available;
-        let gateway = *id == RuntimeId::OpenClaw;
+        let gateway = id.is_gateway();
         let provider = Some(id.provider().to_owned());
         let known = self.lane(id).is_some();
         let code = if known {
@@ -272,7 +271,7 @@ pub(crate) struct Stand {
     pub(crate) place: Option<String>,
 }
 
-fn provider(runtime: &dyn Runtime) -> Provider {
+fn provider(runtime: &dyn RuntimeInfo) -> Provider {
     let (id, size) = (runtime.id(), runtime.lane());
     Provider {
         provider_id: id.provider().to_owned(),

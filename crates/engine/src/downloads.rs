@@ -20,7 +20,7 @@ use threadline_files::{
 };
 use threadline_retry::{Pauses, table};
 use threadline_runtimes::{
-    ArtifactIdentity, Body, Pending, ReadAt, Runtime,
+    ArtifactIdentity, Body, Files, Pending, ReadAt,
     pieces::{self, Check, PIECE, Pieces, Source},
 };
 use tokio::{
@@ -69,7 +69,7 @@ impl Downloads {
     /// Opens an artifact: as it is kept here, or at its runtime.
     pub(crate) async fn body(
         &self,
-        runtime: &dyn Runtime,
+        runtime: &dyn Files,
         artifact: &ArtifactIdentity,
     ) -> Result<Body, Fault> {
         if let Some(body) = self.kept(artifact).await {

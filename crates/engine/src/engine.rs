@@ -27,6 +27,7 @@ use crate::{
     room::Making,
     run::{Budgets, Driver, stall::Stalls, unstored_cancel::UnstoredCancels},
     silence::Silences,
+    tools::ToolExecutors,
 };
 
 /// What the engine is told by its operator.
@@ -51,6 +52,8 @@ pub struct EngineConfig {
     pub thread_folders: PathBuf,
     /// Where `auto` goes.
     pub auto_runtime: RuntimeId,
+    /// Where a turn for any agent goes when `auto` goes to a gateway.
+    pub agent_runtime: RuntimeId,
     /// How long a download link holds.
     pub link_ttl: Duration,
     /// How long a lease holds without being renewed.
@@ -114,6 +117,8 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) keys: Keys,
     runtimes: BTreeMap<RuntimeId, Lane>,
+    /// Who executes the tool calls of runs.
+    pub(crate) tools: ToolExecutors,
     leases: Mutex<HashMap<RunId, Lease>>,
     pub(crate) capabilities: Remembered,
     pub(crate) making_room: Making,
@@ -145,6 +150,7 @@ impl Engine {
         config: EngineConfig,
         store: Store,
         runtimes: Vec<Arc<dyn Runtime>>,
+        tools: ToolExecutors,
     ) -> Result<Self, Fault> {
         let keys = Keys::read(&store).await?;
         let incarnation = match store.dialect() {
@@ -170,6 +176,7 @@ impl Engine {
             store,
             keys,
             runtimes: lanes.collect(),
+            tools,
             leases: Mutex::default(),
             capabilities: Mutex::default(),
             making_room: Making::default(),

@@ -22,6 +22,7 @@ mod run;
 mod silence;
 mod take_up;
 mod threads;
+mod tools;
 mod wire;
 mod workdir;
 
@@ -35,3 +36,4 @@ pub use room::Keep;
 pub use run::Budgets;
 pub use threadline_runtimes::pieces::Pieces;
 pub use threads::{Accepted, TurnAnswer};
+pub use tools::{CalledTool, ToolExecutor, ToolExecutors, TurnExtras};

@@ -1,9 +1,9 @@
 //! `xworkmate.artifacts.gc` and the same on a timer: the files of old runs make room for new ones.
 //!
-//! What goes is decided where the files lie ([`Runtime::make_room`]); here it is said whose they are
+//! What goes is decided where the files lie ([`Files::make_room`]); here it is said whose they are
 //! and whether their runs go on. What cannot be told stays.
 //!
-//! [`Runtime::make_room`]: threadline_runtimes::Runtime::make_room
+//! [`Files::make_room`]: threadline_runtimes::Files::make_room
 
 use std::{
     collections::HashMap,

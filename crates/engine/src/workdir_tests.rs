@@ -16,6 +16,7 @@ fn config(root: &Path) -> EngineConfig {
         work_roots: vec![root.join("home")],
         thread_folders: root.join("home/.xworkmate/threads"),
         auto_runtime: RuntimeId::Builtin,
+        agent_runtime: RuntimeId::Builtin,
         link_ttl: Duration::from_secs(1),
         lease_ttl: Duration::from_secs(1),
         result_wait: Duration::from_secs(1),

@@ -1,4 +1,4 @@
-//! One trait, three runtimes: where turns really run.
+//! Where turns really run: what callers ask of a runtime, and three runtimes.
 //!
 //! A runtime is its runs' *registry*: the only voice that can say a run ended. The engine drives
 //! every runtime the same way, through [`Runtime`]; what differs is answered by each of them.
@@ -21,8 +21,10 @@ mod stored_owner;
 pub use local::LocalWorkspace;
 pub use threadline_artifacts::ArtifactIdentity;
 
+pub(crate) use runtime::takes_no_tools;
 pub use runtime::{
-    AgentHost, Ask, Attachment, Availability, Body, End, EndStatus, Follow, Frame, HostCleanup,
-    LAST_WORDS, LaneSize, Logged, Manifest, Pending, Places, ReadAt, Readiness, Registry, Room,
-    RoomRules, RunRef, Runtime, Signal, Stands, TurnPlan, Update,
+    AgentHost, Ask, Attachment, Availability, Body, End, EndStatus, Files, Follow, Frame,
+    HostCleanup, LAST_WORDS, LaneSize, Logged, Manifest, Pending, Places, ReadAt, Readiness,
+    Registry, Room, RoomRules, RunRef, Runtime, RuntimeInfo, Sessions, Signal, Stands, TurnPlan,
+    Turns, Update,
 };

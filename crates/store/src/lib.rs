@@ -39,6 +39,7 @@ mod run_writes;
 mod runs;
 mod sessions;
 pub mod sql;
+mod tool_calls;
 mod tx;
 
 pub use accounts::{NewToken, TokenRecord};
@@ -58,6 +59,7 @@ pub use run::{ArtifactState, LaneEntry, Method, NewLease, NewRun, Phase, Run, Ru
 pub use runs::{Admitted, Cancel, Ended};
 pub use sessions::{Bound, NewSession, Session, SessionState};
 pub use threadline_db::{DbConfig as StoreConfig, DbError, Dialect};
+pub use tool_calls::StoredToolCall;
 pub use tx::Tx;
 
 /// What every operation of the store answers.

@@ -175,6 +175,10 @@ common {
     WITHDRAW_QUESTIONS = concat!("update questions set state = 'withdrawn', closed_at = $2, closed_by = $3, closed_by_principal = $4 \
         where run = $1 and state = 'open' returning ", question_columns!());
 
+    ADD_TOOL_CALL = "insert into tool_calls (run, call, name, arguments, called_at) values ($1, $2, $3, $4, $5) on conflict (run, call) do nothing";
+    END_TOOL_CALL = "update tool_calls set result = coalesce(result, $3), ended_at = coalesce(ended_at, $4) where run = $1 and call = $2 returning result";
+    TOOL_CALLS = "select call, name, arguments, result from tool_calls where run = $1 order by num";
+
     PUT_MANIFEST = concat!("update runs set omitted = $3, empty_reason = $4, artifact_state = 'done' \
         where id = $1 and lease_epoch = $2 returning ", run_columns!());
     DROP_ARTIFACTS = "delete from artifacts where run = $1";

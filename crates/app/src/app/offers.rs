@@ -137,11 +137,8 @@ impl Core {
             .call_value(method::CAPABILITIES, &serde_json::json!({}))
             .await?;
         let found = lenient::capabilities(&found);
-        let gateway = found
-            .gateway_providers
-            .iter()
-            .find(|p| p.provider_id == "openclaw");
-        if let Some(gateway) = gateway {
+        // Turns of a bridge's gateways share one lane here.
+        if let Some(gateway) = found.gateway_providers.first() {
             let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
             let reported = LaneSize {
                 active: size(gateway.max_active),

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use threadline_contract::{
-    AppThreadKey, ArtifactScope, Code, Fault, Millis, QuestionState, RequestId, RunId, RuntimeId,
+    AppThreadKey, ArtifactScope, Code, Fault, Millis, QuestionState, RequestId, RunId,
     SessionUpdate, method,
     thread::{SyncStatus, TaskThread},
 };
@@ -22,6 +22,7 @@ use crate::{
     lane::LaneId,
     outbox::ToSync,
     records::lock,
+    request,
     verdict::{self, Told},
 };
 
@@ -75,7 +76,6 @@ impl Run {
         sent: Sent,
     ) -> Option<Self> {
         let association = record.context_state.task_association.as_ref()?;
-        let openclaw = record.execution_binding.runtime == Some(RuntimeId::OpenClaw);
         Some(Self {
             bridge,
             order: Order {
@@ -84,7 +84,7 @@ impl Run {
                 body,
                 after: association.last_event_id,
                 run: association.run_id.clone(),
-                openclaw: association.session_key.clone().filter(|_| openclaw),
+                gateway_session: request::gateway_session(record),
                 started_at: association.started_at_ms,
             },
             sent,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use threadline_contract::{
-    AppThreadKey, Code, Fault, Millis, RequestId, ResultCode, RuntimeId,
+    AppThreadKey, Code, Fault, Millis, RequestId, ResultCode,
     method::{self, TaskParams},
     thread::{Lifecycle, SyncStatus, TaskAssociation, TaskThread},
 };
@@ -21,6 +21,7 @@ use crate::{
     change,
     outbox::ToSync,
     records::lock,
+    request,
     sync::{self, Job, Outcome},
     verdict::{self, Told},
     workspace,
@@ -336,13 +337,9 @@ fn left_there(files: usize, association: &TaskAssociation, name: &str) -> String
 }
 
 fn lookup(record: &TaskThread, run: Option<threadline_contract::RunId>) -> TaskParams {
-    let association = record.context_state.task_association.as_ref();
-    let openclaw = record.execution_binding.runtime == Some(RuntimeId::OpenClaw);
     TaskParams {
         app_thread_key: Some(record.thread_id.clone()),
-        openclaw_session_key: association
-            .and_then(|a| a.session_key.clone())
-            .filter(|_| openclaw),
+        openclaw_session_key: request::gateway_session(record),
         run_id: run,
         include_artifacts: Some(true),
         ..TaskParams::default()

@@ -176,7 +176,7 @@ fn provider(map: &Map<String, Value>) -> Option<RuntimeId> {
     let named = text("resolvedGatewayProviderId").or(text("resolvedProviderId"));
     match named {
         Some(name) => Some(RuntimeId::of_provider(name)),
-        None => gateway.then_some(RuntimeId::OpenClaw),
+        None => gateway.then(RuntimeId::of_gateway),
     }
 }
 

@@ -7,7 +7,7 @@ use threadline_host::{Hosts, Launch};
 use threadline_runtimes::acp::{Acp, AcpConfig, AgentHosts};
 use tracing::warn;
 
-use super::{Places, compose::workspace};
+use super::{Places, runtimes::workspace};
 use crate::config::Config;
 
 /// All hosts of the data folder, and how this program starts one.

@@ -10,15 +10,10 @@ use std::{
 
 use axum::middleware::from_fn_with_state;
 use threadline_app::{App, Config as AppConfig, Endpoint};
-use threadline_contract::{AccountId, Code, Fault, Millis};
-use threadline_engine::{Engine, EngineConfig};
+use threadline_contract::{AccountId, Code, Fault, Millis, RuntimeId};
+use threadline_engine::{Engine, EngineConfig, ToolExecutors};
 use threadline_files::{Lock, LockError};
-use threadline_runtimes::{
-    LaneSize, LocalWorkspace, Runtime,
-    acp::Acp,
-    builtin::{Builtin, BuiltinConfig, ModelConfig},
-    openclaw::{OpenClaw, OpenClawConfig},
-};
+use threadline_runtimes::Runtime;
 use threadline_server::{Activity, Bridge, Door, Gate, GateConfig};
 use threadline_store::{Store, StoreConfig};
 use threadline_web::{Mint, Serving, Web};
@@ -27,10 +22,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::{
-    Mode, Places, State, VERSION,
-    agents::agents,
-    listen, log,
+    Mode, Places, State, VERSION, listen, log,
     node::{self, Name},
+    runtimes,
     state::settings,
     stop::{Signals, unneeded},
     storage, token,
@@ -182,9 +176,7 @@ async fn hold(places: &Places) -> Result<Lock, Fault> {
 struct Parts {
     token: String,
     store: Store,
-    builtin: Arc<Builtin>,
-    agents: Vec<Arc<Acp>>,
-    openclaw: Option<Arc<OpenClaw>>,
+    runtimes: Vec<Arc<dyn Runtime>>,
     engine: Engine,
     app: App,
 }
@@ -213,14 +205,15 @@ impl Parts {
         if let Some(own) = &config.server.token {
             token::admit(&store, own.expose(), &format!("THREADLINE_TOKEN of {name}")).await?;
         }
-        let builtin = Arc::new(Builtin::new(builtin(config, places)?)?);
-        let openclaw = openclaw(config, places)?.map(Arc::new);
-        let mut runtimes = vec![Arc::clone(&builtin) as Arc<dyn Runtime>];
-        runtimes.extend(openclaw.clone().map(|o| o as Arc<dyn Runtime>));
-        let agents = agents(config, places).await?;
-        runtimes.extend(agents.iter().map(|a| Arc::clone(a) as Arc<dyn Runtime>));
+        let runtimes = runtimes::all(config, places).await?;
         let engine = engine_config(config, places, node);
-        let engine = Engine::open(engine, store.clone(), runtimes).await?;
+        let engine = Engine::open(
+            engine,
+            store.clone(),
+            runtimes.clone(),
+            ToolExecutors::default(),
+        )
+        .await?;
         let bridge = Endpoint {
             url: url.to_owned(),
             token: Some(token.clone()),
@@ -229,9 +222,7 @@ impl Parts {
         Ok(Self {
             token,
             store,
-            builtin,
-            agents,
-            openclaw,
+            runtimes,
             engine,
             app,
         })
@@ -319,12 +310,8 @@ impl Parts {
             error!("The app did not end well: {fault}");
         }
         self.engine.stop().await;
-        self.builtin.stop().await;
-        for agent in &self.agents {
-            agent.stop().await;
-        }
-        if let Some(openclaw) = &self.openclaw {
-            openclaw.stop().await;
+        for runtime in &self.runtimes {
+            runtime.stop().await;
         }
     }
 
@@ -342,48 +329,6 @@ const fn serving(config: &Config, mode: Mode) -> Serving {
         Mode::Serve => Serving::ApiOnly,
         Mode::Up | Mode::Background => Serving::Pages,
     }
-}
-
-/// Where runtimes on this machine work, with what their turns must not reach.
-pub(super) fn workspace(config: &Config, places: &Places) -> Result<LocalWorkspace, Fault> {
-    Ok(LocalWorkspace::at(places.data())?.protecting(config.protected.iter().cloned()))
-}
-
-fn builtin(config: &Config, places: &Places) -> Result<BuiltinConfig, Fault> {
-    let mut builtin = BuiltinConfig::new(places.builtin(), workspace(config, places)?);
-    builtin.lane = LaneSize {
-        max_active: config.builtin.max_active,
-        max_queued: config.builtin.max_queued,
-    };
-    builtin.limits.max_steps = config.builtin.max_steps;
-    builtin.pause = config.builtin.demo_pause;
-    builtin.model = config.model.as_ref().map(|model| ModelConfig {
-        url: model.url.clone(),
-        key: model.key.as_ref().map(|key| key.expose().to_owned()),
-        model: model.model.clone(),
-    });
-    Ok(builtin)
-}
-
-/// The OpenClaw gateway, where one is set. It is connected to from now on.
-fn openclaw(config: &Config, places: &Places) -> Result<Option<OpenClaw>, Fault> {
-    let Some(set) = &config.openclaw else {
-        return Ok(None);
-    };
-    let openclaw = OpenClaw::new(OpenClawConfig {
-        url: set.url.clone(),
-        token: set.token.as_ref().map(|token| token.expose().to_owned()),
-        ca: set.ca.clone(),
-        admin: set.admin,
-        agent: set.agent.clone(),
-        folder: places.openclaw(),
-        lane: LaneSize {
-            max_active: config.openclaw_lane.max_active,
-            max_queued: config.openclaw_lane.max_queued,
-        },
-        version: VERSION.to_owned(),
-    })?;
-    Ok(Some(openclaw))
 }
 
 /// The app, with the same lane as the bridge: the smaller of the two would else be the only one that counts.
@@ -409,6 +354,7 @@ fn engine_config(config: &Config, places: &Places, node: Name) -> EngineConfig {
         work_roots: config.work_roots.clone(),
         thread_folders: config.workspaces.clone(),
         auto_runtime: config.auto_runtime.clone(),
+        agent_runtime: RuntimeId::Builtin,
         link_ttl: LINK_TTL,
         lease_ttl: LEASE_TTL,
         result_wait: Duration::from_secs(10),

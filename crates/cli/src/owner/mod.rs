@@ -7,6 +7,7 @@ mod log;
 mod node;
 mod places;
 mod process;
+mod runtimes;
 mod state;
 mod stop;
 pub(crate) mod token;

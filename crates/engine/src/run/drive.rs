@@ -53,6 +53,8 @@ pub(crate) struct Driver<'a> {
     pub(super) lease: Lease,
     pub(super) run: Run,
     pub(super) plan: TurnPlan,
+    /// Who executes tool calls.
+    pub(super) executor: Option<String>,
     /// What becomes of permissions.
     pub(super) policy: PermissionPolicy,
     /// How many minutes the run may take.
@@ -121,6 +123,7 @@ impl<'a> Driver<'a> {
             lease,
             run,
             plan: kept.plan,
+            executor: kept.executor,
             policy: kept.policy,
             budget: kept.budget_minutes,
             is_overdue: kept.overdue,

@@ -1,6 +1,6 @@
 //! The phase in which the runtime works: its frames become the log, its end becomes the record.
 
-use threadline_contract::{Code, Fault, QuestionState, RuntimeId, Usage};
+use threadline_contract::{Code, Fault, QuestionState, Usage};
 use threadline_retry::{Pauses, table};
 use threadline_runtimes::{End, Follow, Frame, Logged, Registry, Signal, Update};
 use threadline_store::{NewEvent, RunChange};
@@ -11,7 +11,9 @@ use crate::wire;
 
 use super::{
     drive::{Driver, Halt},
-    policy, update,
+    policy,
+    tool_calls::Executing,
+    update,
 };
 
 /// Frames that are logged with one write at most: a burst costs one commit, not hundreds.
@@ -23,12 +25,14 @@ impl Driver<'_> {
     pub(super) async fn follow(&mut self) -> Result<(), Halt> {
         let run = self.plan.run_ref();
         let mut pauses = table::FOLLOW_RUN.pauses();
+        let mut executing = Executing::default();
         loop {
             let logged = self.logged().await?;
             match self.runtime.follow(&run, logged).await {
                 Ok(signals) => {
                     self.hand_over_decisions().await?;
-                    if let Some(end) = self.listen(signals).await? {
+                    self.go_on_with_calls(&mut executing).await?;
+                    if let Some(end) = self.listen(signals, &mut executing).await? {
                         return self.ended(end).await;
                     }
                 }
@@ -38,7 +42,7 @@ impl Driver<'_> {
             }
             match self.runtime.ask_registry(&run).await {
                 Ok(Registry::NoRecord) => {
-                    return self.ended(forgotten(&self.run.runtime)).await;
+                    return self.ended(self.runtime.lost_run()).await;
                 }
                 Ok(Registry::Running | Registry::Ended(_)) => {}
                 Err(fault) => {
@@ -74,7 +78,11 @@ impl Driver<'_> {
     }
 
     /// Logs frames until the end, or until the runtime falls silent.
-    async fn listen(&mut self, mut signals: Follow) -> Result<Option<End>, Halt> {
+    async fn listen(
+        &mut self,
+        mut signals: Follow,
+        executing: &mut Executing,
+    ) -> Result<Option<End>, Halt> {
         let stopping = self.engine.stopping().clone();
         let mut batch = Vec::with_capacity(BATCH);
         self.attend().await?;
@@ -85,7 +93,7 @@ impl Driver<'_> {
                     if count == 0 {
                         return Ok(None);
                     }
-                    if let Some(end) = self.take(std::mem::take(&mut batch)).await? {
+                    if let Some(end) = self.take(std::mem::take(&mut batch), executing).await? {
                         return Ok(Some(end));
                     }
                 }
@@ -94,9 +102,11 @@ impl Driver<'_> {
                     self.hand_over_decisions().await?;
                     self.attend().await?;
                 }
+                executed = executing.next() => self.tool_executed(executed).await?,
                 () = sleep_until(wake) => {
                     if self.owes {
                         self.hand_over_decisions().await?;
+                        self.go_on_with_calls(executing).await?;
                     }
                     self.attend().await?;
                 }
@@ -105,7 +115,11 @@ impl Driver<'_> {
         }
     }
 
-    async fn take(&mut self, signals: Vec<Signal>) -> Result<Option<End>, Halt> {
+    async fn take(
+        &mut self,
+        signals: Vec<Signal>,
+        executing: &mut Executing,
+    ) -> Result<Option<End>, Halt> {
         let mut events: Vec<NewEvent> = Vec::with_capacity(signals.len());
         let mut usage = None;
         for signal in signals {
@@ -118,7 +132,7 @@ impl Driver<'_> {
                         Some(update) => events.push(update::logged(&update, Some(frame.no))?),
                         None => {
                             self.flush(&mut events, usage.take()).await?;
-                            self.question(frame).await?;
+                            self.record_apart(frame, executing).await?;
                         }
                     }
                 }
@@ -153,8 +167,10 @@ impl Driver<'_> {
         Ok(())
     }
 
-    async fn question(&mut self, frame: Frame) -> Result<(), Halt> {
+    /// Records what is more than an event in the log.
+    async fn record_apart(&mut self, frame: Frame, executing: &mut Executing) -> Result<(), Halt> {
         match frame.update {
+            Update::ToolCall(call) => self.tool_called(call, executing).await?,
             Update::Asked(ask) => {
                 // A runtime that was left and found again asks what it asked before.
                 let known = self.engine.store().questions_of_run(self.id()).await?;
@@ -230,24 +246,10 @@ impl Driver<'_> {
 
     /// Something that was decided did not reach the runtime. One that is away is told later; that it
     /// still is need not be said again.
-    fn not_heard(&mut self, what: &str, fault: &Fault, known: bool) {
+    pub(super) fn not_heard(&mut self, what: &str, fault: &Fault, known: bool) {
         self.owes |= fault.code == Code::ProviderUnavailable;
         if !known {
             warn!(run.id = %self.id(), code = %fault.code, "Run {} did not hear of {what}: {}", self.id(), fault.message);
         }
-    }
-}
-
-/// The end of a run of which its runtime has no trace.
-fn forgotten(runtime: &RuntimeId) -> End {
-    match runtime {
-        RuntimeId::OpenClaw => End::failed(
-            Code::TerminalWithoutEvidence,
-            "The OpenClaw gateway has no record of this run. Files that it left are no proof that it was done.",
-        ),
-        RuntimeId::Acp(_) | RuntimeId::Builtin => End::failed(
-            Code::RunLost,
-            "The runtime has no trace of this run. What it did until then is in its work folder.",
-        ),
     }
 }

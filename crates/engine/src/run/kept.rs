@@ -10,6 +10,9 @@ use threadline_store::Store;
 pub(crate) struct Kept {
     /// What the turn is.
     pub(crate) plan: TurnPlan,
+    /// Who executes calls of the tools that the turn brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) executor: Option<String>,
     /// What becomes of the permissions that its agent asks for.
     #[serde(default)]
     pub(crate) policy: PermissionPolicy,
@@ -40,6 +43,7 @@ impl Kept {
     pub(crate) fn new(plan: TurnPlan, policy: PermissionPolicy) -> Self {
         Self {
             plan,
+            executor: None,
             policy,
             load_class: LoadClass::default(),
             budget_minutes: None,

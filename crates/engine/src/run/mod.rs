@@ -15,6 +15,7 @@ pub(crate) mod phase;
 mod policy;
 pub(crate) mod stall;
 pub(crate) mod time;
+mod tool_calls;
 pub(crate) mod unstored_cancel;
 pub(crate) mod update;
 pub(crate) mod view;

@@ -46,7 +46,7 @@ pub(crate) fn add_text(said: &mut String, body: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The update that a frame becomes. A question is more than an update and is handled by itself.
+/// The update that a frame becomes. A question or a tool call is more than an update and is handled by itself.
 pub(crate) fn of_frame(frame: &Frame, run: &Run) -> Option<SessionUpdate> {
     let make = |kind, event| wire::update(&run.owner, &run.id, kind, event, Millis::now());
     Some(match &frame.update {
@@ -70,7 +70,7 @@ pub(crate) fn of_frame(frame: &Frame, run: &Run) -> Option<SessionUpdate> {
             usage: Some(*usage),
             ..make(UpdateKind::Task, "task.usage")
         },
-        Update::Asked(_) | Update::Unasked(_) => return None,
+        Update::Asked(_) | Update::Unasked(_) | Update::ToolCall(_) => return None,
     })
 }
 

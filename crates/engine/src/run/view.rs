@@ -2,7 +2,7 @@
 
 use threadline_contract::{
     ArtifactScope, ArtifactSet, Code, Fault, Millis, Progress, QuestionState, QueuePlace,
-    RunStatus, RunWarning, RuntimeId, Snapshot, Source,
+    RunStatus, RunWarning, Snapshot, Source,
 };
 use threadline_store::{Phase, Run, StoredQuestion};
 
@@ -52,7 +52,7 @@ pub(crate) fn snapshot(run: &Run, kept: Kept, around: Around) -> Result<Snapshot
     let declared = !kept.plan.deliverables.is_empty();
     let ended = run.status.is_terminal();
     let now = Millis::now();
-    let gateway = run.runtime == RuntimeId::OpenClaw;
+    let gateway = run.runtime.is_gateway();
     let questions = &around.questions;
     let waiting = !ended && questions.iter().any(|q| q.state == QuestionState::Open);
     let times = Times::of(run, kept.budget_minutes, questions, now);

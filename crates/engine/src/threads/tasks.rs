@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use threadline_contract::{
-    ArtifactScope, ArtifactSet, Code, Fault, Millis, Owner, Principal, RunId, RuntimeId, Sha256,
-    Snapshot, UpdateKind,
+    ArtifactScope, ArtifactSet, Code, Fault, Millis, Owner, Principal, RunId, Sha256, Snapshot,
+    UpdateKind,
     method::{Receipt, TaskParams},
 };
 use threadline_runtimes::{Registry, RunRef};
@@ -179,7 +179,7 @@ impl Engine {
         };
         self.0.counters.unconfirmed();
         let heard = self.last_heard(run).await?;
-        if run.runtime != RuntimeId::OpenClaw {
+        if !run.runtime.is_gateway() {
             let why = if why == Code::WaitFailed {
                 Code::ProviderUnavailable
             } else {

@@ -17,7 +17,7 @@ use threadline_store::{
 };
 
 use crate::{
-    Engine, Node, attachments,
+    Engine, Node, TurnExtras, attachments,
     engine::Lane,
     run::{
         kept::Kept,
@@ -57,6 +57,18 @@ impl Engine {
         method: &str,
         params: Value,
     ) -> Result<TurnAnswer, Fault> {
+        self.turn_with(caller, method, params, TurnExtras::default())
+            .await
+    }
+
+    /// The same, with instructions and tools.
+    pub async fn turn_with(
+        &self,
+        caller: &Principal,
+        method: &str,
+        params: Value,
+        extras: TurnExtras,
+    ) -> Result<TurnAnswer, Fault> {
         let digest = canonical::digest(&json!({"method": method, "params": params}));
         let turn = rpc::params::<TurnParams>(params)?.check()?;
         let owner = Owner::Thread(turn.thread.clone());
@@ -83,6 +95,7 @@ impl Engine {
         if !resolved.success && !self.lane(&runtime).is_some_and(waits) {
             return Ok(TurnAnswer::Unavailable(Box::new(resolved)));
         }
+        extras.check(&*self.runtime(&runtime)?.runtime)?;
         let files = attachments::verify(&turn.attachments)?;
         self.takes_files(&runtime, &attachments::outlines(&files))?;
         threadline_artifacts::deliverables::check(&turn.deliverables)?;
@@ -110,6 +123,8 @@ impl Engine {
             session: session.session_key.clone(),
             run: run.clone(),
             prompt: turn.prompt,
+            instructions: extras.instructions,
+            tools: extras.tools,
             continues,
             working_directory: session.working_directory.as_ref().map(Into::into),
             expected_dirs: turn.expected_dirs,
@@ -122,6 +137,7 @@ impl Engine {
         };
         let kept = Kept {
             load_class: turn.load_class,
+            executor: extras.executor,
             budget_minutes: Some(self.0.config.rules.budgets.minutes(turn.load_class)),
             ..Kept::new(plan, policy)
         };
@@ -400,13 +416,8 @@ fn other_folder(session: &Session) -> Fault {
 
 fn busy(lane: &Lane) -> Fault {
     let size = lane.runtime.lane();
-    let code = if *lane.runtime.id() == RuntimeId::OpenClaw {
-        Code::GatewayBusy
-    } else {
-        Code::RuntimeBusy
-    };
     Fault::new(
-        code,
+        lane.runtime.busy_code(),
         format!(
             "{} runs {} turns at once and {} wait already. Try again when one has ended.",
             lane.runtime.label(),

@@ -7,7 +7,7 @@ use threadline_host::{Attached, Frames, HostError, Hosts, Spec, Standing, StartC
 use tokio::time::sleep;
 
 use super::{
-    Shared,
+    Shared, due,
     past::{Bound, Past},
     session::{self, Session},
     steps::Folders,
@@ -66,6 +66,7 @@ impl Shared {
         let bound = Bound {
             folders: folders(begun),
             cost: known.as_ref().and_then(|k| k.cost),
+            instructions: known.as_ref().and_then(|k| k.instructions),
             ..Bound::default()
         };
         if let Some(known) = &known
@@ -214,13 +215,16 @@ impl Kept {
     /// As soon as the agent has a session.
     pub(super) fn of(past: &Past) -> Option<Self> {
         let bound = past.bound.as_ref()?;
+        let plan = &past.run.begun.as_ref()?.plan;
+        let given = past.prompted.and_then(|_| due::instructions(plan));
         Some(Self {
-            key: past.begun.as_ref()?.plan.session.clone(),
+            key: plan.session.clone(),
             session: Session {
                 session: past.session.clone()?,
                 boot: bound.boot.clone(),
                 agent: past.agent.clone()?,
                 cost: past.cost.or(bound.cost),
+                instructions: given.or(bound.instructions),
             },
         })
     }

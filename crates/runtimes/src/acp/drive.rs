@@ -124,7 +124,7 @@ impl Shared {
                     }
                 }
                 Err(Trouble::Away(_) | Trouble::NotWritten(_))
-                    if record.look(|past| past.ended.is_some()) =>
+                    if record.look(|past| past.run.ended.is_some()) =>
                 {
                     return true;
                 }
@@ -147,7 +147,7 @@ impl Shared {
 
     /// Notes since when the run waits for room, or that it does not.
     fn waits_for_room(&self, record: &Arc<Record>, since: Option<Millis>) {
-        let run = record.look(|past| past.begun.as_ref().map(|begun| begun.plan.run_ref()));
+        let run = record.look(|past| past.run.begun.as_ref().map(|begun| begun.plan.run_ref()));
         if let Some(run) = run {
             self.no_room.set(&run, since);
         }
@@ -155,11 +155,11 @@ impl Shared {
 
     async fn fail(&self, record: &Arc<Record>, fault: Fault) {
         let failed = record.decide(Durability::Now, move |past| {
-            let end = match past.cancel_asked {
+            let end = match past.run.cancel_asked {
                 true => end::cancelled(past),
                 false => end::failed(past, fault.code, fault.message),
             };
-            Ok(past.ended.is_none().then(|| Line::Ended(Box::new(end))))
+            Ok(past.run.ended.is_none().then(|| Line::Ended(Box::new(end))))
         });
         if let Err(fault) = failed.await {
             // Without a recorded end the run did not end: it goes on when it is followed again.
@@ -169,7 +169,7 @@ impl Shared {
 
     /// Ends what the run's host left, which was killed.
     async fn clean_up(&self, record: &Arc<Record>) {
-        let session = record.look(|past| Some(past.begun.as_ref()?.plan.session.clone()));
+        let session = record.look(|past| Some(past.run.begun.as_ref()?.plan.session.clone()));
         let Some(session) = session else {
             return;
         };
@@ -184,7 +184,7 @@ impl Shared {
     /// Ends the run's host, unless the next turn has brought another one already.
     async fn end_host(&self, record: &Arc<Record>) {
         let host = record.look(|past| {
-            let session = past.begun.as_ref()?.plan.session.clone();
+            let session = past.run.begun.as_ref()?.plan.session.clone();
             Some((session, past.bound.as_ref()?.boot.clone()))
         });
         let Some((session, boot)) = host else {
@@ -206,7 +206,7 @@ impl Shared {
     /// Attaches to the run's host, and gets it one if it has none.
     async fn link(&self, record: &Arc<Record>) -> Result<Link, Trouble> {
         let (begun, bound, heard) =
-            record.look(|past| (past.begun.clone(), past.bound.clone(), past.heard));
+            record.look(|past| (past.run.begun.clone(), past.bound.clone(), past.heard));
         let Some(begun) = begun else {
             return Err(Trouble::Fails(Fault::internal()));
         };
@@ -236,14 +236,14 @@ impl Shared {
     }
 
     async fn turn(&self, record: &Arc<Record>) -> Result<(), Trouble> {
-        let stop = |past: &Past| past.cancel_asked && past.bound.is_none();
+        let stop = |past: &Past| past.run.cancel_asked && past.bound.is_none();
         if record.look(stop) {
             let end = record.look(end::cancelled);
             record
                 .write(Line::Ended(Box::new(end)), Durability::Now)
                 .await?;
         }
-        if record.look(|past| past.ended.is_some()) {
+        if record.look(|past| past.run.ended.is_some()) {
             return Ok(());
         }
         if record.look(|past| past.session_gone) {
@@ -266,7 +266,7 @@ impl Shared {
                 };
                 let (mut frames, mut bell) = (attached.frames, record.bell());
                 // First everything that was said before: only then is it known what is due.
-                while record.look(|past| past.ended.is_none() && !past.session_gone) {
+                while record.look(|past| past.run.ended.is_none() && !past.session_gone) {
                     bell.borrow_and_update();
                     let heard = record.look(|past| past.heard).max(after);
                     let wake = match heard < known {
@@ -290,7 +290,7 @@ impl Shared {
                 }
                 // What it has cost so far is known only now.
                 if let Some(kept) = record.look(Kept::of)
-                    && record.look(|past| past.cost.is_some())
+                    && record.look(|past| past.cost.is_some() || is_instructed(past))
                 {
                     self.keep_session(kept).await?;
                 }
@@ -300,7 +300,7 @@ impl Shared {
                 while let Some(entry) = frames.next().await? {
                     let batch = more(entry, || frames.next().now_or_never());
                     take_in(self, record, batch).await?;
-                    if record.look(|past| past.ended.is_some()) {
+                    if record.look(|past| past.run.ended.is_some()) {
                         return Ok(());
                     }
                     if record.look(|past| past.session_gone) {
@@ -333,7 +333,7 @@ async fn take_in(shared: &Shared, record: &Arc<Record>, batch: Vec<Entry>) -> Re
     let last = batch.last().map_or(0, |entry| entry.no);
     let take = move |past: &Past, entry: Entry| {
         // After the end nothing is this run's any more, nor of an agent that is given up.
-        if past.ended.is_some() || past.session_gone {
+        if past.run.ended.is_some() || past.session_gone {
             return Ok(None);
         }
         let mut heard = hear(past, &entry);
@@ -344,7 +344,7 @@ async fn take_in(shared: &Shared, record: &Arc<Record>, batch: Vec<Entry>) -> Re
         Ok((!is_empty || entry.no == last).then(|| Line::Heard(Box::new(heard))))
     };
     record.decide_each(Durability::Later, batch, take).await?;
-    if record.look(|past| past.ended.is_some()) {
+    if record.look(|past| past.run.ended.is_some()) {
         record.sync().await?;
     }
     Ok(last)
@@ -367,7 +367,7 @@ async fn skip(record: &Arc<Record>, expected: u64, found: u64) -> Result<(), Fau
             no: found - 1,
             at: Millis::now().0,
             frames: vec![Told {
-                no: past.frames + 1,
+                no: past.run.frames + 1,
                 update: Update::Note(note),
             }],
             ..Heard::default()
@@ -411,7 +411,7 @@ impl Talk<'_> {
         self.looked = Instant::now();
         let session = self
             .record
-            .look(|past| past.begun.as_ref().map(|b| b.plan.session.clone()));
+            .look(|past| past.run.begun.as_ref().map(|b| b.plan.session.clone()));
         if let Some(session) = session
             && let Ok(hello) = self.shared.hosts().inspect(session.as_str()).await
         {
@@ -534,11 +534,17 @@ impl Talk<'_> {
     async fn end_agent(&self) {
         let session = self
             .record
-            .look(|past| past.begun.as_ref().map(|b| b.plan.session.clone()));
+            .look(|past| past.run.begun.as_ref().map(|b| b.plan.session.clone()));
         if let Some(session) = session
             && let Err(e) = self.shared.hosts().stop(session.as_str()).await
         {
             tracing::error!(error = %e, "an agent that did not stop could not be ended");
         }
     }
+}
+
+/// Whether the turn brought instructions: the session is remembered to have them.
+fn is_instructed(past: &Past) -> bool {
+    let begun = past.run.begun.as_ref();
+    begun.is_some_and(|begun| begun.plan.instructions.is_some())
 }

@@ -2,19 +2,21 @@
 //! has a name under which the host takes it once, however often it is handed in.
 
 use serde_json::json;
+use threadline_contract::{Sha256, canonical, context};
 use threadline_host::{Frame, reply_key};
 
 use super::{
     past::{Bound, Past, Waiting},
     wire,
 };
+use crate::TurnPlan;
 
 /// A frame for the agent, and its name.
 pub(super) type Due = (String, Frame);
 
 /// Everything that should be with the agent by now and is not.
 pub(super) fn due(past: &Past) -> Vec<Due> {
-    let (Some(bound), Some(begun)) = (&past.bound, &past.begun) else {
+    let (Some(bound), Some(begun)) = (&past.bound, &past.run.begun) else {
         return vec![];
     };
     let base = bound.base;
@@ -60,8 +62,8 @@ fn open(bound: &Bound, resumes: bool, folder: &str) -> Option<Frame> {
 
 fn prompt(past: &Past, bound: &Bound, session: &str) -> Option<Frame> {
     let mut blocks = Vec::new();
-    if let Some(begun) = &past.begun {
-        blocks.push(json!({"type": "text", "text": begun.plan.prompt}));
+    if let Some(begun) = &past.run.begun {
+        blocks.push(json!({"type": "text", "text": text(&begun.plan, bound)}));
         for name in &begun.places.attachments {
             let path = begun.places.work_folder.join(name);
             let uri = format!("file://{}", path.display());
@@ -70,6 +72,22 @@ fn prompt(past: &Past, bound: &Bound, session: &str) -> Option<Frame> {
     }
     let params = json!({"sessionId": session, "prompt": blocks});
     wire::request(bound.base + 2, "session/prompt", params)
+}
+
+/// The digest of a turn's instructions.
+pub(super) fn instructions(plan: &TurnPlan) -> Option<Sha256> {
+    let text = plan.instructions.as_ref()?;
+    Some(canonical::digest(&json!(text)))
+}
+
+/// The prompt; with the instructions in front, where the agent's conversation does not have them yet.
+fn text(plan: &TurnPlan, bound: &Bound) -> String {
+    match &plan.instructions {
+        Some(text) if instructions(plan) != bound.instructions => {
+            context::with_instructions(text, &plan.prompt)
+        }
+        _ => plan.prompt.clone(),
+    }
 }
 
 /// The answer to a request of the agent, as soon as there is one.

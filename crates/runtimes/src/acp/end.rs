@@ -66,7 +66,7 @@ pub(super) fn cancelled(past: &Past) -> End {
 
 /// What the stop comes to that we asked for ourselves.
 fn stopped(past: &Past) -> Option<End> {
-    if past.cancel_asked {
+    if past.run.cancel_asked {
         return Some(cancelled(past));
     }
     let message = "The turn used up its time and was stopped.";

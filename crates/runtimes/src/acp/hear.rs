@@ -56,7 +56,7 @@ struct Hearing<'a> {
 
 impl Hearing<'_> {
     fn show(&mut self, update: Update) {
-        let no = self.past.frames + 1 + self.out.frames.len() as i64;
+        let no = self.past.run.frames + 1 + self.out.frames.len() as i64;
         self.out.frames.push(Frame { no, update });
     }
 

@@ -37,25 +37,18 @@ mod wire;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use threadline_contract::{
-    Code, Fault, Millis, NewKey, QuestionId, Removed, RunId, RuntimeId, SessionKey,
-};
+use threadline_contract::{Fault, Millis, RuntimeId, SessionKey};
 use tokio::sync::Mutex;
 
 pub use self::config::{AcpConfig, AgentConfig, AgentHosts};
-use self::{
-    bind::host_fault,
-    no_room::NoRoom,
-    past::{Line, Past},
-};
+use self::{bind::host_fault, no_room::NoRoom};
 use crate::{
-    AgentHost, ArtifactIdentity, Availability, Body, End, Follow, LaneSize, Logged, Manifest,
-    Pending, Places, Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
-    journaled::{Runs, Want},
+    AgentHost, Availability, LaneSize, LocalWorkspace, Pending, Readiness, RunRef, RuntimeInfo,
+    journaled::{JournaledRuntime, Runs},
 };
 
 /// What all runs share.
-struct Shared {
+pub(crate) struct Shared {
     config: AcpConfig,
     /// What the agent sees of the environment.
     environment: BTreeMap<String, String>,
@@ -90,15 +83,9 @@ impl Acp {
         let runs = Runs::new(Arc::clone(&shared), records);
         Self { id, shared, runs }
     }
-
-    /// Lets go of every run. The agents work on, and their hosts write down what they say, until the
-    /// runs are followed again.
-    pub async fn stop(&self) {
-        self.runs.stop().await;
-    }
 }
 
-impl Runtime for Acp {
+impl RuntimeInfo for Acp {
     fn id(&self) -> &RuntimeId {
         &self.id
     }
@@ -115,8 +102,12 @@ impl Runtime for Acp {
         true
     }
 
-    fn has_session<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<bool, Fault>> {
-        Box::pin(self.shared.config.workspace.has(session))
+    fn takes_instructions(&self) -> bool {
+        true
+    }
+
+    fn is_offered(&self) -> bool {
+        self.shared.config.agent.configured || self.shared.program().is_some()
     }
 
     fn probe(&self) -> Pending<'_, Availability> {
@@ -137,134 +128,38 @@ impl Runtime for Acp {
         })
     }
 
-    fn is_offered(&self) -> bool {
-        self.shared.config.agent.configured || self.shared.program().is_some()
-    }
-
-    fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey {
-        SessionKey::for_owner(&format!("acp:{}", self.shared.config.agent.name), new)
-    }
-
-    fn reserve<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(self.shared.config.workspace.reserve(session))
-    }
-
-    fn forget<'a>(
-        &'a self,
-        session: &'a SessionKey,
-        runs: &'a [RunId],
-    ) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(async move {
-            let hosts = &self.shared.config.hosts.hosts;
-            hosts.stop(session.as_str()).await.map_err(host_fault)?;
-            hosts.forget(session.as_str()).await.map_err(host_fault)?;
-            self.shared.config.workspace.forget(session).await?;
-            session::forget(self.runs.folder(session)).await?;
-            self.runs.forget(session, runs).await
-        })
-    }
-
-    fn close<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(self.shared.close(session))
-    }
-
-    fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
-        Box::pin(self.shared.config.workspace.prepare(plan))
-    }
-
-    fn start<'a>(
-        &'a self,
-        plan: &'a TurnPlan,
-        places: &'a Places,
-    ) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(async move {
-            let run = plan.run_ref();
-            self.runs.find(&run, Want::Begin(plan, places)).await?;
-            Ok(())
-        })
-    }
-
-    fn follow<'a>(&'a self, run: &'a RunRef, logged: Logged) -> Pending<'a, Result<Follow, Fault>> {
-        Box::pin(self.runs.follow(run, logged.frame))
-    }
-
-    fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
-        Box::pin(self.runs.ask(run))
-    }
-
-    fn waits_for_room(&self, run: &RunRef) -> Option<Millis> {
-        self.shared.no_room.since(run)
-    }
-
-    fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(self.runs.cancel(run))
-    }
-
-    fn answer<'a>(
-        &'a self,
-        run: &'a RunRef,
-        question: &'a QuestionId,
-        answer: Option<&'a str>,
-    ) -> Pending<'a, Result<(), Fault>> {
-        let (question, answer) = (question.clone(), answer.map(str::to_owned));
-        let take = move |past: &Past| take_answer(past, question, answer);
-        Box::pin(self.runs.change(run, take))
-    }
-
-    fn collect<'a>(
-        &'a self,
-        plan: &'a TurnPlan,
-        end: &'a End,
-    ) -> Pending<'a, Result<Manifest, Fault>> {
-        Box::pin(self.shared.config.workspace.collect(plan, end))
-    }
-
-    fn hold<'a>(
-        &'a self,
-        run: &'a RunRef,
-        until: i64,
-    ) -> Pending<'a, Result<Option<Removed>, Fault>> {
-        Box::pin(self.shared.config.workspace.hold(run, until))
-    }
-
-    fn make_room(&self, rules: RoomRules) -> Pending<'_, Result<Room, Fault>> {
-        Box::pin(self.shared.config.workspace.make_room(rules))
-    }
-
     fn hosts(&self) -> Pending<'_, Result<Vec<AgentHost>, Fault>> {
         Box::pin(self.shared.config.hosts.look())
     }
-
-    fn open<'a>(&'a self, artifact: &'a ArtifactIdentity) -> Pending<'a, Result<Body, Fault>> {
-        Box::pin(self.shared.config.workspace.open(artifact))
-    }
 }
 
-/// The line that an answer adds; none when it is the answer that is there already.
-fn take_answer(
-    past: &Past,
-    question: QuestionId,
-    answer: Option<String>,
-) -> Result<Option<Line>, Fault> {
-    let closed = || {
-        Fault::new(
-            Code::QuestionAlreadyClosed,
-            "The agent does not wait for this answer any more.",
-        )
-    };
-    if past.answered.get(&question) == Some(&answer) {
-        return Ok(None);
+impl JournaledRuntime for Acp {
+    type Work = Shared;
+
+    fn runs(&self) -> &Runs<Shared> {
+        &self.runs
     }
-    let mut open = past.open();
-    let permission = open
-        .find_map(|w| w.asked.question.as_ref().filter(|p| p.id == question))
-        .filter(|_| past.ended.is_none() && !past.stops())
-        .ok_or_else(closed)?;
-    if answer.is_some() && permission.chosen(answer.as_deref()).is_none() {
-        return Err(Fault::new(
-            Code::QuestionOptionNotOffered,
-            "The agent did not offer this.",
-        ));
+
+    fn workspace(&self) -> &LocalWorkspace {
+        &self.shared.config.workspace
     }
-    Ok(Some(Line::Answered { question, answer }))
+
+    fn key_head(&self) -> String {
+        format!("acp:{}", self.shared.config.agent.name)
+    }
+
+    fn no_room_since(&self, run: &RunRef) -> Option<Millis> {
+        self.shared.no_room.since(run)
+    }
+
+    async fn close_session(&self, session: &SessionKey) -> Result<(), Fault> {
+        self.shared.close(session).await
+    }
+
+    async fn forget_session(&self, session: &SessionKey) -> Result<(), Fault> {
+        let hosts = &self.shared.config.hosts.hosts;
+        hosts.stop(session.as_str()).await.map_err(host_fault)?;
+        hosts.forget(session.as_str()).await.map_err(host_fault)?;
+        session::forget(self.runs.folder(session)).await
+    }
 }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{QuestionId, QuestionOption, StepState, Usage, round_usd};
+use threadline_contract::{
+    Code, Fault, QuestionId, QuestionOption, Sha256, StepState, Usage, round_usd,
+};
 
 use super::{
     steps::{Folders, Tool},
@@ -11,13 +13,13 @@ use super::{
 };
 use crate::{
     End, Frame, Signal, Update,
-    journaled::{self, Begun},
+    journaled::{self, Begun, RunRecord},
 };
 
 /// One line of a run's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// The run was taken on.
     Begun(Box<Begun>),
     /// The host that has it from now on.
@@ -42,7 +44,7 @@ pub(super) enum Line {
 
 /// The host that a run is bound to: this one and no other will ever have it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Bound {
+pub(crate) struct Bound {
     /// Which life of the session's host.
     pub(super) boot: String,
     /// The number of the first request of this run; those of other runs on this host are others.
@@ -57,11 +59,14 @@ pub(super) struct Bound {
     pub(super) resume: Option<String>,
     /// What the session had cost before.
     pub(super) cost: Option<f64>,
+    /// The digest of the instructions that the session was given before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) instructions: Option<Sha256>,
 }
 
 /// What came of one entry of the host's journal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     /// The entry.
     pub(super) no: u64,
     /// When it was written, in milliseconds since 1970.
@@ -80,7 +85,7 @@ pub(super) struct Heard {
 /// What a run must remember.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Fact {
+pub(crate) enum Fact {
     /// The agent said who it is.
     Agent(AgentFacts),
     /// The agent's session is there.
@@ -111,7 +116,7 @@ pub(super) enum Fact {
 
 /// A request of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// Its entry in the host's journal.
     pub(super) no: u64,
     /// Its id, as the agent wrote it.
@@ -130,7 +135,7 @@ fn yes() -> bool {
 
 /// A permission that waits for a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Permission {
+pub(crate) struct Permission {
     pub(super) id: QuestionId,
     /// The tool call that it is about.
     pub(super) tool: Option<String>,
@@ -154,18 +159,16 @@ impl Permission {
 
 /// A request of the agent, and what was answered: `None` inside means declined.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     pub(super) asked: Asked,
     pub(super) answer: Option<Option<String>>,
 }
 
 /// Everything a journal adds up to.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Past {
-    pub(super) begun: Option<Begun>,
+pub(crate) struct Past {
+    pub(super) run: RunRecord,
     pub(super) bound: Option<Bound>,
-    /// The number of the last frame.
-    pub(super) frames: i64,
     /// The last entry of the host's journal that was taken in.
     pub(super) heard: u64,
     pub(super) agent: Option<AgentFacts>,
@@ -207,17 +210,15 @@ pub(super) struct Past {
     /// How long questions were open, and since when one is.
     pub(super) paused: i64,
     pub(super) open_since: Option<i64>,
-    pub(super) cancel_asked: bool,
     /// A question was open when the stop was asked for, and nothing was said or begun since.
     pub(super) stopped_at_question: bool,
     pub(super) out_of_time: bool,
-    pub(super) ended: Option<End>,
 }
 
 impl Past {
     /// Whether the turn is to be stopped.
     pub(super) fn stops(&self) -> bool {
-        self.cancel_asked || self.out_of_time
+        self.run.cancel_asked || self.out_of_time
     }
 
     /// Permissions that nobody has answered, and that the agent still waits for.
@@ -271,9 +272,7 @@ impl Past {
     fn leave_host(&mut self) {
         let kept = std::mem::take(self);
         *self = Self {
-            begun: kept.begun,
-            frames: kept.frames,
-            cancel_asked: kept.cancel_asked,
+            run: kept.run,
             out_of_time: kept.out_of_time,
             is_restarted: true,
             ..Self::default()
@@ -369,7 +368,7 @@ impl journaled::Past for Past {
 
     fn apply(&mut self, line: Line) {
         match line {
-            Line::Begun(begun) => self.begun = Some(*begun),
+            Line::Begun(begun) => self.run.begun = Some(*begun),
             Line::Bound(bound) => {
                 self.agent = bound.agent.clone();
                 self.session = bound.session.clone();
@@ -380,7 +379,7 @@ impl journaled::Past for Past {
                 // It goes on.
                 self.is_unclear &= heard.frames.is_empty();
                 for frame in heard.frames {
-                    self.frames = frame.no;
+                    self.run.frames = frame.no;
                     if let Update::Text(text) = frame.update {
                         self.text.push_str(&text);
                         self.apart = false;
@@ -391,7 +390,7 @@ impl journaled::Past for Past {
                     self.learn(fact, heard.at);
                 }
                 self.pause(heard.at);
-                self.ended = heard.end;
+                self.run.ended = heard.end;
             }
             Line::Answered { question, answer } => {
                 self.answered.insert(question.clone(), answer.clone());
@@ -418,31 +417,51 @@ impl journaled::Past for Past {
                 waiting.answer = Some(answer);
             }
             Line::CancelAsked => {
-                self.cancel_asked = true;
+                self.run.cancel_asked = true;
                 let asks = self.open().next().is_some();
                 self.stopped_at_question = asks;
             }
             Line::Restarted => self.leave_host(),
             Line::OutOfTime => self.out_of_time = true,
-            Line::Ended(end) => self.ended = Some(*end),
+            Line::Ended(end) => self.run.ended = Some(*end),
         }
     }
 
     /// What the agent said lies with its host, which a power cut ends as well: the numbers are all
     /// that must not be given twice.
     fn told_until(&mut self, frame: i64) {
-        self.frames = self.frames.max(frame);
+        self.run.frames = self.run.frames.max(frame);
     }
 
-    fn begun(&self) -> Option<&Begun> {
-        self.begun.as_ref()
+    fn run(&self) -> &RunRecord {
+        &self.run
     }
 
-    fn cancel_asked(&self) -> bool {
-        self.cancel_asked
-    }
-
-    fn ended(&self) -> Option<&End> {
-        self.ended.as_ref()
+    fn take_answer(
+        &self,
+        question: QuestionId,
+        answer: Option<String>,
+    ) -> Result<Option<Line>, Fault> {
+        let closed = || {
+            Fault::new(
+                Code::QuestionAlreadyClosed,
+                "The agent does not wait for this answer any more.",
+            )
+        };
+        if self.answered.get(&question) == Some(&answer) {
+            return Ok(None);
+        }
+        let mut open = self.open();
+        let permission = open
+            .find_map(|w| w.asked.question.as_ref().filter(|p| p.id == question))
+            .filter(|_| self.run.ended.is_none() && !self.stops())
+            .ok_or_else(closed)?;
+        if answer.is_some() && permission.chosen(answer.as_deref()).is_none() {
+            return Err(Fault::new(
+                Code::QuestionOptionNotOffered,
+                "The agent did not offer this.",
+            ));
+        }
+        Ok(Some(Line::Answered { question, answer }))
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::Fault;
+use threadline_contract::{Fault, Sha256};
 use threadline_files::{Access, Reason, atomic};
 use tokio::task::spawn_blocking;
 
@@ -23,6 +23,9 @@ pub(super) struct Session {
     pub(super) agent: AgentFacts,
     /// What it has cost so far.
     pub(super) cost: Option<f64>,
+    /// The digest of the instructions that it was last given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) instructions: Option<Sha256>,
 }
 
 fn path(folder: &Path) -> PathBuf {

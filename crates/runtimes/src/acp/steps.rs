@@ -23,7 +23,7 @@ pub(super) const PLAN: &str = "plan";
 
 /// A tool call, as far as it is known: agents tell about it in any order and leave things out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Tool {
+pub(crate) struct Tool {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) kind: Option<String>,

@@ -151,7 +151,7 @@ pub(super) fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a
 
 /// What an agent said about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct AgentFacts {
+pub(crate) struct AgentFacts {
     pub(super) name: String,
     pub(super) version: String,
     /// It can go on with an earlier session.

@@ -3,6 +3,7 @@
 //! What comes next is decided from the record alone, so a turn that goes on after a kill takes the
 //! same way as one that never stopped.
 
+mod call_out;
 mod hear;
 
 use std::{sync::Arc, time::Instant};
@@ -67,6 +68,8 @@ struct Agent<'a> {
     /// What comes before this turn's own messages.
     preface: Vec<Message>,
     tools: Value,
+    /// The names of those that came with the turn.
+    offered: Vec<String>,
     clock: Clock,
     /// The endpoint takes our asking for usage.
     asks_usage: bool,
@@ -105,7 +108,8 @@ pub(super) async fn work(
             run: begun.plan.run.clone(),
         },
         preface,
-        tools: definitions(),
+        tools: definitions(&begun.plan.tools),
+        offered: begun.plan.tools.iter().map(|t| t.name.clone()).collect(),
         clock: Clock::after(Duration::from_millis(spent)),
         asks_usage: true,
     };
@@ -210,7 +214,7 @@ impl Agent<'_> {
             Ok(Some(match after.usage {
                 Some(usage) if after.usage != past.usage => Entry::Frame {
                     frame: crate::Frame {
-                        no: past.frames + 1,
+                        no: past.run.frames + 1,
                         update: Update::Usage(usage),
                     },
                     fact: Some(fact),
@@ -243,6 +247,9 @@ impl Agent<'_> {
 
     /// One tool call, as a step that a person sees.
     async fn run(&mut self, call: &Call) -> Result<(), Stop> {
+        if self.offered.contains(&call.tool) {
+            return self.call_out(call).await;
+        }
         let since = Instant::now();
         let started = self.record.look(|past| past.started.contains(&call.step));
         let tool = match Tool::parse(&call.tool, &call.arguments) {

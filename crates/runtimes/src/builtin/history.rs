@@ -109,7 +109,7 @@ fn order(begun: &Begun) -> (i64, &str) {
 
 /// An earlier turn as it was.
 fn turn(past: &Past) -> Vec<Message> {
-    let Some(begun) = &past.begun else {
+    let Some(begun) = &past.run.begun else {
         return Vec::new();
     };
     let content = own_words(&begun.plan.prompt).to_owned();

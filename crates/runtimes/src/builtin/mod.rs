@@ -19,27 +19,20 @@ mod work;
 
 use std::sync::Arc;
 
-use threadline_contract::{
-    Code, Fault, Millis, NewKey, QuestionId, Removed, RunId, RuntimeId, SessionKey,
-    method::DEMONSTRATION,
-};
+use threadline_contract::{Fault, Millis, RuntimeId, method::DEMONSTRATION};
 
+use self::model::Model;
 pub use self::{
     config::{BuiltinConfig, Limits, ModelConfig},
     look::{Found, Looking, Server},
 };
-use self::{
-    model::Model,
-    past::{Entry, Past},
-};
 use crate::{
-    ArtifactIdentity, Availability, Body, End, Follow, LaneSize, Logged, Manifest, Pending, Places,
-    Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
-    journaled::{Runs, Want},
+    Availability, LaneSize, LocalWorkspace, Pending, Readiness, RunRef, RuntimeInfo,
+    journaled::{JournaledRuntime, Runs},
 };
 
 /// What all runs share.
-struct Shared {
+pub(crate) struct Shared {
     config: BuiltinConfig,
     model: Option<Model>,
 }
@@ -60,15 +53,9 @@ impl Builtin {
         let runs = Runs::new(Arc::clone(&shared), shared.config.records.clone());
         Ok(Self { shared, runs })
     }
-
-    /// Interrupts every run and waits until nothing writes any more. Runs go on when they are
-    /// followed again, by this process or the next.
-    pub async fn stop(&self) {
-        self.runs.stop().await;
-    }
 }
 
-impl Runtime for Builtin {
+impl RuntimeInfo for Builtin {
     fn id(&self) -> &RuntimeId {
         &RuntimeId::Builtin
     }
@@ -85,8 +72,13 @@ impl Runtime for Builtin {
         true
     }
 
-    fn has_session<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<bool, Fault>> {
-        Box::pin(self.shared.config.workspace.has(session))
+    fn takes_instructions(&self) -> bool {
+        true
+    }
+
+    fn takes_tools(&self) -> bool {
+        // The demonstration calls none.
+        self.shared.model.is_some()
     }
 
     fn probe(&self) -> Pending<'_, Availability> {
@@ -99,113 +91,24 @@ impl Runtime for Builtin {
         };
         Box::pin(async { found })
     }
-
-    fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey {
-        SessionKey::for_owner("builtin:main", new)
-    }
-
-    fn reserve<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(self.shared.config.workspace.reserve(session))
-    }
-
-    fn forget<'a>(
-        &'a self,
-        session: &'a SessionKey,
-        runs: &'a [RunId],
-    ) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(async move {
-            self.shared.config.workspace.forget(session).await?;
-            self.runs.forget(session, runs).await
-        })
-    }
-
-    fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
-        Box::pin(self.shared.config.workspace.prepare(plan))
-    }
-
-    fn start<'a>(
-        &'a self,
-        plan: &'a TurnPlan,
-        places: &'a Places,
-    ) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(async move {
-            let run = plan.run_ref();
-            self.runs.find(&run, Want::Begin(plan, places)).await?;
-            Ok(())
-        })
-    }
-
-    fn follow<'a>(&'a self, run: &'a RunRef, logged: Logged) -> Pending<'a, Result<Follow, Fault>> {
-        Box::pin(self.runs.follow(run, logged.frame))
-    }
-
-    fn ask_registry<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<Registry, Fault>> {
-        Box::pin(self.runs.ask(run))
-    }
-
-    fn waits_for_room(&self, run: &RunRef) -> Option<Millis> {
-        self.runs.here(run)?.record.no_room_since()
-    }
-
-    fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(self.runs.cancel(run))
-    }
-
-    fn answer<'a>(
-        &'a self,
-        run: &'a RunRef,
-        question: &'a QuestionId,
-        answer: Option<&'a str>,
-    ) -> Pending<'a, Result<(), Fault>> {
-        let (question, answer) = (question.clone(), answer.map(str::to_owned));
-        let take = move |past: &Past| take_answer(past, question, answer);
-        Box::pin(self.runs.change(run, take))
-    }
-
-    fn collect<'a>(
-        &'a self,
-        plan: &'a TurnPlan,
-        end: &'a End,
-    ) -> Pending<'a, Result<Manifest, Fault>> {
-        Box::pin(self.shared.config.workspace.collect(plan, end))
-    }
-
-    fn hold<'a>(
-        &'a self,
-        run: &'a RunRef,
-        until: i64,
-    ) -> Pending<'a, Result<Option<Removed>, Fault>> {
-        Box::pin(self.shared.config.workspace.hold(run, until))
-    }
-
-    fn make_room(&self, rules: RoomRules) -> Pending<'_, Result<Room, Fault>> {
-        Box::pin(self.shared.config.workspace.make_room(rules))
-    }
-
-    fn open<'a>(&'a self, artifact: &'a ArtifactIdentity) -> Pending<'a, Result<Body, Fault>> {
-        Box::pin(self.shared.config.workspace.open(artifact))
-    }
 }
 
-/// The line that an answer adds; none when it is the answer that is there already. A run that ended
-/// has withdrawn what it had asked.
-fn take_answer(
-    past: &Past,
-    question: QuestionId,
-    answer: Option<String>,
-) -> Result<Option<Entry>, Fault> {
-    let asked = past.asked.get(&question).ok_or_else(|| {
-        Fault::new(
-            Code::QuestionNotFound,
-            "The run has not asked this question.",
-        )
-    })?;
-    match &asked.answer {
-        None if past.ended.is_none() => Ok(Some(Entry::Answered { question, answer })),
-        Some(given) if *given == answer => Ok(None),
-        _ => Err(Fault::new(
-            Code::QuestionAlreadyClosed,
-            "The question was answered or withdrawn already.",
-        )),
+impl JournaledRuntime for Builtin {
+    type Work = Shared;
+
+    fn runs(&self) -> &Runs<Shared> {
+        &self.runs
+    }
+
+    fn workspace(&self) -> &LocalWorkspace {
+        &self.shared.config.workspace
+    }
+
+    fn key_head(&self) -> String {
+        "builtin:main".to_owned()
+    }
+
+    fn no_room_since(&self, run: &RunRef) -> Option<Millis> {
+        self.runs.here(run)?.record.no_room_since()
     }
 }

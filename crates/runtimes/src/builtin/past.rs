@@ -7,15 +7,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use threadline_contract::{QuestionId, StepState, Usage};
+use threadline_contract::{Code, Fault, QuestionId, StepState, ToolResult, Usage};
 
 pub(super) use crate::journaled::Begun;
-use crate::{End, Frame, Signal, Update, journaled};
+use crate::{
+    End, Frame, Signal, Update,
+    journaled::{self, RunRecord},
+};
 
 /// One line of a run's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     /// The run was taken on.
     Begun(Box<Begun>),
     /// Something a person sees, with what the run must remember of it.
@@ -31,6 +34,8 @@ pub(super) enum Entry {
         question: QuestionId,
         answer: Option<String>,
     },
+    /// A tool that came with the turn was executed.
+    ToolResult { call: String, result: ToolResult },
     /// Somebody asked the run to stop.
     CancelAsked,
     /// The run ended.
@@ -40,7 +45,7 @@ pub(super) enum Entry {
 /// What a run must remember to go on after a kill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Fact {
+pub(crate) enum Fact {
     /// The demonstration played this scene, which may have left a file.
     Scene { no: u32, wrote: Option<String> },
     /// The model finished a message.
@@ -53,7 +58,7 @@ pub(super) enum Fact {
 
 /// A whole message of the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Said {
+pub(crate) struct Said {
     pub(super) text: String,
     pub(super) calls: Vec<Call>,
     pub(super) usage: Option<Usage>,
@@ -66,7 +71,7 @@ pub(super) struct Said {
 
 /// A tool call that the model wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Call {
+pub(crate) struct Call {
     /// Our name for it, unique in the run.
     pub(super) step: String,
     /// The model's name for it, as it must be given back.
@@ -78,7 +83,7 @@ pub(super) struct Call {
 
 /// What came of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Ran {
+pub(crate) struct Ran {
     pub(super) step: String,
     pub(super) result: String,
     /// The file that it wrote, or may have written.
@@ -87,23 +92,25 @@ pub(super) struct Ran {
 
 /// A question and what was answered. `None` in the answer means declined.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     pub(super) step: Option<String>,
     pub(super) answer: Option<Option<String>>,
 }
 
 /// Everything a journal adds up to.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Past {
-    pub(super) begun: Option<Begun>,
-    /// The number of the last frame.
-    pub(super) frames: i64,
+pub(crate) struct Past {
+    pub(super) run: RunRecord,
     /// The scenes that were played.
     pub(super) scenes: u32,
     /// The model's whole messages, in order.
     pub(super) said: Vec<Said>,
     /// Tool calls that began, by step.
     pub(super) started: BTreeSet<String>,
+    /// Calls of tools that came with the turn, by step.
+    pub(super) called: BTreeSet<String>,
+    /// What came of them.
+    pub(super) results: BTreeMap<String, ToolResult>,
     /// Tool calls that have their result, by step.
     pub(super) ran: BTreeMap<String, Ran>,
     pub(super) asked: BTreeMap<QuestionId, Asked>,
@@ -114,8 +121,6 @@ pub(super) struct Past {
     pub(super) shown: u64,
     /// How many of them belong to whole messages.
     pub(super) whole: u64,
-    pub(super) cancel_asked: bool,
-    pub(super) ended: Option<End>,
 }
 
 impl Past {
@@ -126,6 +131,7 @@ impl Past {
             Update::Step(step) if step.state == StepState::Running => {
                 self.started.insert(step.step_id.clone());
             }
+            Update::ToolCall(call) => _ = self.called.insert(call.id.clone()),
             Update::Asked(ask) => {
                 let step = match fact {
                     Some(Fact::Asked { step }) => Some(step.clone()),
@@ -203,9 +209,9 @@ impl journaled::Past for Past {
 
     fn apply(&mut self, line: Entry) {
         match line {
-            Entry::Begun(begun) => self.begun = Some(*begun),
+            Entry::Begun(begun) => self.run.begun = Some(*begun),
             Entry::Frame { frame, fact } => {
-                self.frames = frame.no;
+                self.run.frames = frame.no;
                 self.show(&frame.update, fact.as_ref());
                 if let Some(fact) = fact {
                     self.learn(fact);
@@ -217,29 +223,59 @@ impl journaled::Past for Past {
                     asked.answer = Some(answer);
                 }
             }
-            Entry::CancelAsked => self.cancel_asked = true,
-            Entry::Ended(end) => self.ended = Some(end),
+            Entry::ToolResult { call, result } => _ = self.results.insert(call, result),
+            Entry::CancelAsked => self.run.cancel_asked = true,
+            Entry::Ended(end) => self.run.ended = Some(end),
         }
     }
 
     /// Where the journal has fewer frames than were told, their numbers are not given again, and whatever text they had was half a message: whole ones are always on the disk.
     fn told_until(&mut self, frame: i64) {
-        if frame > self.frames {
-            self.frames = frame;
+        if frame > self.run.frames {
+            self.run.frames = frame;
             self.shown = self.shown.max(self.whole + 1);
         }
     }
 
-    fn begun(&self) -> Option<&Begun> {
-        self.begun.as_ref()
+    fn run(&self) -> &RunRecord {
+        &self.run
     }
 
-    fn cancel_asked(&self) -> bool {
-        self.cancel_asked
+    /// A run that ended has withdrawn what it had asked.
+    fn take_answer(
+        &self,
+        question: QuestionId,
+        answer: Option<String>,
+    ) -> Result<Option<Entry>, Fault> {
+        let asked = self.asked.get(&question).ok_or_else(|| {
+            Fault::new(
+                Code::QuestionNotFound,
+                "The run has not asked this question.",
+            )
+        })?;
+        match &asked.answer {
+            None if self.run.ended.is_none() => Ok(Some(Entry::Answered { question, answer })),
+            Some(given) if *given == answer => Ok(None),
+            _ => Err(Fault::new(
+                Code::QuestionAlreadyClosed,
+                "The question was answered or withdrawn already.",
+            )),
+        }
     }
 
-    fn ended(&self) -> Option<&End> {
-        self.ended.as_ref()
+    /// A run that ended waits for nothing.
+    fn take_tool_result(&self, call: String, result: ToolResult) -> Result<Option<Entry>, Fault> {
+        let closed = || {
+            let sentence = "The run does not wait for the result of this tool call.";
+            Fault::new(Code::Conflict, sentence)
+        };
+        match self.results.get(&call) {
+            Some(given) if *given == result => Ok(None),
+            None if self.called.contains(&call) && self.run.ended.is_none() => {
+                Ok(Some(Entry::ToolResult { call, result }))
+            }
+            _ => Err(closed()),
+        }
     }
 }
 

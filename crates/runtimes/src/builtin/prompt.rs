@@ -45,5 +45,8 @@ pub(super) fn system(begun: &Begun) -> String {
             wanted.glob
         );
     }
+    if let Some(instructions) = &plan.instructions {
+        let _ = write!(text, "\n{instructions}\n");
+    }
     text
 }

@@ -4,6 +4,7 @@ mod folder;
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use threadline_contract::ToolDefinition;
 
 pub(super) use self::folder::{Folder, Work};
 
@@ -99,8 +100,27 @@ impl Tool {
     }
 }
 
-/// The tools as the model is told of them.
-pub(super) fn definitions() -> Value {
+/// The tools as the model is told of them: its own, and those that came with the turn, which stand in the place of
+/// one of the same name.
+pub(super) fn definitions(offered: &[ToolDefinition]) -> Value {
+    let of_offered = |tool: &ToolDefinition| {
+        json!({"type": "function", "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.input_schema,
+        }})
+    };
+    let is_offered = |own: &Value| {
+        let name = own.pointer("/function/name").and_then(Value::as_str);
+        offered.iter().any(|tool| Some(tool.name.as_str()) == name)
+    };
+    let own = own_definitions();
+    let own = own.as_array().into_iter().flatten();
+    let kept = own.filter(|tool| !is_offered(tool)).cloned();
+    kept.chain(offered.iter().map(of_offered)).collect()
+}
+
+fn own_definitions() -> Value {
     let path = json!({"type": "string", "description": "Relative to the work folder, such as reports/final.md."});
     let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
         json!({"type": "function", "function": {

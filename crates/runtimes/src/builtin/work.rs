@@ -25,7 +25,7 @@ impl Record {
         durability: Durability,
     ) -> Result<(), Fault> {
         self.decide(durability, |past| {
-            let no = past.frames + 1;
+            let no = past.run.frames + 1;
             let frame = Frame { no, update };
             Ok(Some(Entry::Frame { frame, fact }))
         })
@@ -105,10 +105,10 @@ async fn work(
     cancel: &CancellationToken,
     resumed: bool,
 ) -> Result<(), Stop> {
-    if record.look(|past| past.cancel_asked) {
+    if record.look(|past| past.run.cancel_asked) {
         return Err(Stop::Cancelled);
     }
-    let Some(begun) = record.look(|past| past.begun.clone()) else {
+    let Some(begun) = record.look(|past| past.run.begun.clone()) else {
         return Err(Fault::internal().into());
     };
     if resumed {

@@ -6,15 +6,17 @@
 mod follow;
 mod record;
 mod runs;
+mod runtime;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use threadline_contract::{Code, Fault, Millis};
+use threadline_contract::{Code, Fault, Millis, QuestionId, ToolResult};
 
 pub(crate) use self::{
     record::{Record, read},
     runs::{Runs, Want, Work},
+    runtime::JournaledRuntime,
 };
-use crate::{End, Places, Signal, TurnPlan};
+use crate::{End, Places, Signal, TurnPlan, takes_no_tools};
 
 /// A run that was taken on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,19 @@ pub(crate) struct Begun {
     pub(crate) plan: TurnPlan,
     pub(crate) places: Places,
     pub(crate) at: Millis,
+}
+
+/// How a run stands, whoever works on it.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct RunRecord {
+    /// What was taken on.
+    pub(crate) begun: Option<Begun>,
+    /// The number of its last frame.
+    pub(crate) frames: i64,
+    /// Somebody asked it to stop.
+    pub(crate) cancel_asked: bool,
+    /// How it ended.
+    pub(crate) ended: Option<End>,
 }
 
 /// Everything that a run's journal adds up to.
@@ -42,12 +57,22 @@ pub(crate) trait Past: Default + Send + 'static {
     fn apply(&mut self, line: Self::Line);
     /// Frames up to this one were told, also those that a power cut then took from the journal.
     fn told_until(&mut self, frame: i64);
-    /// What was taken on.
-    fn begun(&self) -> Option<&Begun>;
-    /// Whether somebody asked the run to stop.
-    fn cancel_asked(&self) -> bool;
-    /// How it ended.
-    fn ended(&self) -> Option<&End>;
+    /// How the run stands.
+    fn run(&self) -> &RunRecord;
+    /// The line that an answer adds; none when it is the answer that is there already.
+    fn take_answer(
+        &self,
+        question: QuestionId,
+        answer: Option<String>,
+    ) -> Result<Option<Self::Line>, Fault>;
+    /// The line that the result of a tool call adds; none when it is the result that is there already.
+    fn take_tool_result(
+        &self,
+        _call: String,
+        _result: ToolResult,
+    ) -> Result<Option<Self::Line>, Fault> {
+        Err(takes_no_tools())
+    }
 }
 
 pub(crate) fn no_record() -> Fault {

@@ -165,7 +165,7 @@ impl<P: Past> Record<P> {
         let mut inner = self.lock();
         while let Some(line) = lines.next(&inner.past)? {
             // A task that was cancelled may have left a line behind that comes too late.
-            if inner.past.ended().is_some() {
+            if inner.past.run().ended.is_some() {
                 return Err(Fault::new(Code::Conflict, "The run has ended already."));
             }
             match inner.journal.append(&line, durability) {

@@ -142,10 +142,10 @@ impl<W: Work> Runs<W> {
         }
         // Only a run that will go on gets a place and a writer.
         let past = self.read(run).await?.unwrap_or_default();
-        if past.ended().is_some() {
+        if past.run().ended.is_some() {
             return Ok(Standing::Ended);
         }
-        if past.begun().is_none() && matches!(want, Want::Resume(_)) {
+        if past.run().begun.is_none() && matches!(want, Want::Resume(_)) {
             return Ok(Standing::NoRecord);
         }
         let place = Arc::clone(self.lock().entry(run.clone()).or_default());
@@ -174,13 +174,13 @@ impl<W: Work> Runs<W> {
         let path = self.path(run);
         let record = Arc::new(blocking(move || Record::<W::Past>::open(&path)).await?);
         record.look(|past| own(past, run))?;
-        if record.look(|past| past.ended().is_some()) {
+        if record.look(|past| past.run().ended.is_some()) {
             return Err(NotOpened::Ended);
         }
         if let Want::Resume(told) = want {
             record.told_until(told);
         }
-        let resumed = record.look(|past| past.begun().is_some());
+        let resumed = record.look(|past| past.run().begun.is_some());
         if let Want::Begin(plan, places) = want
             && !resumed
         {
@@ -215,7 +215,7 @@ impl<W: Work> Runs<W> {
 
     /// What a journal says when it is read as the registry.
     fn says(past: &W::Past) -> Registry {
-        match (past.ended(), past.begun()) {
+        match (&past.run().ended, &past.run().begun) {
             (Some(end), _) => Registry::Ended(end.clone()),
             (None, Some(_)) => Registry::Running,
             (None, None) => Registry::NoRecord,
@@ -265,7 +265,7 @@ impl<W: Work> Runs<W> {
             },
         };
         let ask = |past: &W::Past| {
-            let needless = past.cancel_asked() || past.ended().is_some();
+            let needless = past.run().cancel_asked || past.run().ended.is_some();
             Ok((!needless).then(W::Past::stop))
         };
         let asked = live.record.decide_at_once(Durability::Now, ask).await;
@@ -376,7 +376,7 @@ impl<P> Drop for Leave<P> {
 
 /// A journal belongs to the run that began it.
 fn own(past: &impl Past, run: &RunRef) -> Result<(), Fault> {
-    match past.begun() {
+    match &past.run().begun {
         Some(begun) if begun.plan.run_ref() != *run => Err(Fault::new(
             Code::Conflict,
             "Another session or run has a key that leads to the same record. Use another key.",

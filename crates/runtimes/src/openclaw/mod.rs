@@ -58,8 +58,9 @@ use self::{
     used::Receipts,
 };
 use crate::{
-    ArtifactIdentity, Availability, Body, End, Follow, LaneSize, Logged, Manifest, Pending, Places,
-    Readiness, Registry, Room, RoomRules, RunRef, Runtime, TurnPlan,
+    ArtifactIdentity, Availability, Body, End, Files as RunFiles, Follow, LaneSize, Logged,
+    Manifest, Pending, Places, Readiness, Registry, Room, RoomRules, RunRef, RuntimeInfo, Sessions,
+    TurnPlan, Turns as RunTurns,
 };
 
 /// How long a first look at the gateway may take.
@@ -153,11 +154,6 @@ impl OpenClaw {
             tracing::warn!("The session {session} stays at the OpenClaw gateway: {error}");
         }
     }
-
-    /// Ends the connection. Runs go on at the gateway.
-    pub async fn stop(&self) {
-        self.gateway.stop().await;
-    }
 }
 
 /// Learns from every gateway that comes up how many turns it works on at once.
@@ -193,7 +189,7 @@ fn most_at_once(config: &Value) -> Option<u32> {
         .or_else(|| of(config))
 }
 
-impl Runtime for OpenClaw {
+impl RuntimeInfo for OpenClaw {
     fn id(&self) -> &RuntimeId {
         &RuntimeId::OpenClaw
     }
@@ -212,6 +208,10 @@ impl Runtime for OpenClaw {
         }
     }
 
+    fn busy_code(&self) -> Code {
+        Code::GatewayBusy
+    }
+
     fn is_local(&self) -> bool {
         // The notes about what was sent lie here, and without them a turn could be executed twice.
         true
@@ -220,14 +220,6 @@ impl Runtime for OpenClaw {
     fn keeps_sessions(&self) -> bool {
         // The gateway has them, and their files.
         false
-    }
-
-    fn connections_lost(&self) -> u64 {
-        self.gateway.lost()
-    }
-
-    fn stands_since(&self) -> Option<Millis> {
-        self.gateway.stands_since()
     }
 
     fn probe(&self) -> Pending<'_, Availability> {
@@ -268,6 +260,10 @@ impl Runtime for OpenClaw {
         })
     }
 
+    fn stands_since(&self) -> Option<Millis> {
+        self.gateway.stands_since()
+    }
+
     fn waits_for(&self) -> Option<String> {
         let away = |why: &str| format!("{why} The turn waits for it, for two minutes at most.");
         match self.gateway.link() {
@@ -281,6 +277,10 @@ impl Runtime for OpenClaw {
             Link::Down { why, .. } => Some(away(&why)),
             Link::Up(_) | Link::Refused { .. } => None,
         }
+    }
+
+    fn takes_instructions(&self) -> bool {
+        true
     }
 
     fn takes_folder(&self) -> bool {
@@ -300,10 +300,12 @@ impl Runtime for OpenClaw {
         true
     }
 
-    fn page(&self, session: &SessionKey) -> Option<String> {
-        page::of(self.gateway.url(), session)
+    fn connections_lost(&self) -> u64 {
+        self.gateway.lost()
     }
+}
 
+impl Sessions for OpenClaw {
     fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey {
         let agent = new.agent.or(self.agent.as_deref()).map(str::to_owned);
         let agent = agent.or_else(|| self.gateway.default_agent());
@@ -330,6 +332,12 @@ impl Runtime for OpenClaw {
         })
     }
 
+    fn page(&self, session: &SessionKey) -> Option<String> {
+        page::of(self.gateway.url(), session)
+    }
+}
+
+impl RunTurns for OpenClaw {
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
         Box::pin(async move {
             self.gateway.try_again();
@@ -403,6 +411,13 @@ impl Runtime for OpenClaw {
         })
     }
 
+    fn lost_run(&self) -> End {
+        End::failed(
+            Code::TerminalWithoutEvidence,
+            "The OpenClaw gateway has no record of this run. Files that it left are no proof that it was done.",
+        )
+    }
+
     fn cancel<'a>(&'a self, run: &'a RunRef) -> Pending<'a, Result<(), Fault>> {
         Box::pin(self.turns.cancel(run))
     }
@@ -420,6 +435,13 @@ impl Runtime for OpenClaw {
         })
     }
 
+    fn stop(&self) -> Pending<'_, ()> {
+        // The connection ends; runs go on at the gateway.
+        Box::pin(self.gateway.stop())
+    }
+}
+
+impl RunFiles for OpenClaw {
     fn collect<'a>(
         &'a self,
         plan: &'a TurnPlan,

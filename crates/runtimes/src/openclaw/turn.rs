@@ -316,13 +316,16 @@ async fn send(
     name: &str,
     attachments: &Attachments,
 ) -> Result<(Accepted, Second), CallError> {
+    let above = [plan.instructions.as_deref(), attachments.texts.as_deref()];
+    let above: Vec<&str> = above.into_iter().flatten().collect();
+    let above = (!above.is_empty()).then(|| above.join("\n\n"));
     let params = Agent {
         message: &plan.prompt,
         session_key: plan.session.as_str(),
         idempotency_key: name,
         deliver: false,
         attachments: &attachments.images,
-        extra_system_prompt: attachments.texts.as_deref(),
+        extra_system_prompt: above.as_deref(),
     };
     let mut tries = 0;
     loop {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{Code, EmptyReason};
-use threadline_runtimes::{EndStatus, Logged, Registry, Runtime as _, Update};
+use threadline_runtimes::{EndStatus, Logged, Registry, Turns as _, Update};
 
 use crate::world::*;
 

@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use threadline_contract::{Code, operator::HostState};
 use threadline_runtimes::{
-    End, EndStatus, Logged, Registry, Runtime as _, Signal as Sign, Update,
+    End, EndStatus, Logged, Registry, RuntimeInfo as _, Signal as Sign, Turns as _, Update,
     acp::{Acp, AcpConfig, AgentHosts},
 };
 

@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use threadline_contract::Code;
-use threadline_runtimes::{EndStatus, Runtime as _, Update};
+use threadline_runtimes::{EndStatus, Turns as _, Update};
 
 use crate::world::*;
 

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{Code, QuestionKind, StepState, ToolKind};
-use threadline_runtimes::{Ask, EndStatus, Logged, Runtime as _, Update};
+use threadline_runtimes::{Ask, EndStatus, Logged, Turns as _, Update};
 
 use crate::world::*;
 

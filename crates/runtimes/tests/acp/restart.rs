@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
-use threadline_runtimes::{EndStatus, Logged, Runtime as _, Signal};
+use threadline_runtimes::{EndStatus, Logged, Signal, Turns as _};
 
 use crate::world::*;
 

@@ -2,7 +2,9 @@
 
 use pretty_assertions::assert_eq;
 use threadline_contract::Code;
-use threadline_runtimes::{Availability, EndStatus, Readiness, Runtime as _};
+use threadline_runtimes::{
+    Availability, EndStatus, Readiness, RuntimeInfo as _, Sessions as _, Turns as _,
+};
 
 use crate::world::*;
 

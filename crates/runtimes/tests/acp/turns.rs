@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{OmitReason, Step, StepState};
-use threadline_runtimes::{End, EndStatus, Runtime as _, Update};
+use threadline_runtimes::{End, EndStatus, Sessions as _, TurnPlan, Turns as _, Update};
 
 use crate::world::*;
 
@@ -228,5 +228,31 @@ async fn an_answer_for_which_nothing_was_counted_is_told_as_one_that_may_be_cut(
         let (_, end) = finish(&acp, &plan(&format!("r{at}"), &prompt)).await;
         let told = (end.status, end.code, end.message.as_deref());
         assert_eq!(told, (EndStatus::Completed, None, want), "{prompt}");
+    }
+}
+
+#[tokio::test]
+async fn instructions_are_given_once_in_front_of_the_prompt_and_again_when_they_change() {
+    let world = World::new();
+    let acp = world.acp();
+    let turn = |run: &str, instructions: Option<&str>| TurnPlan {
+        instructions: instructions.map(str::to_owned),
+        ..plan(run, "!say Hello")
+    };
+    // How often the agent was given instructions at all, and each of the two.
+    let given = || {
+        let frames = world.journaled();
+        ["Instructionsforthis", "Bebrief.", "Beverbose."].map(|text| frames.matches(text).count())
+    };
+    for (run, instructions, want) in [
+        ("r1", Some("Be brief."), [1, 1, 0]),
+        ("r2", Some("Be brief."), [1, 1, 0]),
+        ("r3", None, [1, 1, 0]),
+        ("r4", Some("Be verbose."), [2, 1, 1]),
+    ] {
+        let (seen, end) = finish(&acp, &turn(run, instructions)).await;
+        assert_eq!(seen, vec![Update::Text("Hello".into())], "{run}");
+        assert_eq!(end, completed("Hello", &[]), "{run}");
+        assert_eq!(given(), want, "{run}");
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use pretty_assertions::assert_eq;
 use threadline_runtimes::{
-    Availability, Readiness, Runtime as _,
+    Availability, Readiness, RuntimeInfo as _,
     acp::{Acp, AgentConfig},
 };
 

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use threadline_contract::{AppThreadKey, QuestionId, RunId, SessionKey, Step};
 use threadline_host::{Hosts, Launch, Standing, State};
 use threadline_runtimes::{
-    ArtifactIdentity, Ask, End, EndStatus, Follow, Frame, LocalWorkspace, Logged, Manifest,
-    Runtime as _, Signal as Sign, TurnPlan, Update,
+    ArtifactIdentity, Ask, End, EndStatus, Files as _, Follow, Frame, LocalWorkspace, Logged,
+    Manifest, Signal as Sign, TurnPlan, Turns as _, Update,
     acp::{Acp, AcpConfig, AgentConfig, AgentHosts},
 };
 use tokio::time::timeout;
@@ -160,6 +160,8 @@ pub(crate) fn plan_of(thread: &str, run: &str, prompt: &str) -> TurnPlan {
         owner: thread.into(),
         run: RunId::new(run).unwrap(),
         prompt: prompt.into(),
+        instructions: None,
+        tools: vec![],
         continues: true,
         working_directory: None,
         expected_dirs: vec![],

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pretty_assertions::assert_eq;
 use threadline_retry::Backoff;
-use threadline_runtimes::{End, EndStatus, Logged, Registry, Runtime as _, Update};
+use threadline_runtimes::{End, EndStatus, Logged, Registry, Turns as _, Update};
 
 use crate::world::{World, begin, completed, files, finish, plan, rest, until};
 

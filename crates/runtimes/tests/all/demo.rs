@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pretty_assertions::assert_eq;
 use threadline_contract::{Step, StepState, context};
 use threadline_runtimes::{
-    Availability, Readiness, Registry, Runtime as _, Update,
+    Availability, Readiness, Registry, RuntimeInfo as _, Turns as _, Update,
     builtin::{Found, Looking, Server},
 };
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pretty_assertions::assert_eq;
 use threadline_contract::Code;
 use threadline_runtimes::{
-    End, EndStatus, Runtime as _, Update,
+    End, EndStatus, Turns as _, Update,
     builtin::{Builtin, ModelConfig},
 };
 

@@ -13,5 +13,6 @@ mod protected;
 mod questions;
 mod registry;
 mod resume;
+mod tools;
 mod workspace;
 mod world;

@@ -3,7 +3,9 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::{EmptyReason, Step, StepState, Usage, context};
-use threadline_runtimes::{Availability, End, Manifest, Readiness, Runtime as _, Update};
+use threadline_runtimes::{
+    Availability, End, Files as _, Manifest, Readiness, RuntimeInfo as _, Update,
+};
 
 use crate::world::{World, completed, files, finish, plan, plan_of, updates};
 

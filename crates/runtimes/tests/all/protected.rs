@@ -9,7 +9,7 @@ use std::{
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use threadline_contract::{Code, Deliverable, OmitReason};
-use threadline_runtimes::{Runtime as _, TurnPlan, Update};
+use threadline_runtimes::{Files as _, TurnPlan, Turns as _, Update};
 
 use crate::world::{World, finish, plan, plan_of};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{Code, QuestionId, QuestionKind, QuestionOption};
-use threadline_runtimes::{Ask, Logged, Runtime as _, TurnPlan, Update};
+use threadline_runtimes::{Ask, Logged, TurnPlan, Turns as _, Update};
 
 use crate::world::{World, begin, completed, finish, plan, rest, until};
 

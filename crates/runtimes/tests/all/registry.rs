@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use pretty_assertions::assert_eq;
 use threadline_contract::{AccountId, AppThreadKey, Code, NewKey, SessionKey};
-use threadline_runtimes::{EndStatus, Logged, Registry, RunRef, Runtime as _};
+use threadline_runtimes::{EndStatus, Logged, Registry, RunRef, Sessions as _, Turns as _};
 
 use crate::world::{World, begin, completed, finish, plan, plan_of, rest};
 

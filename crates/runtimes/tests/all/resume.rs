@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, path::Path};
 use pretty_assertions::assert_eq;
 use threadline_contract::{EmptyReason, OmitReason, Omitted, Step, StepState};
 use threadline_runtimes::{
-    End, EndStatus, Frame, Logged, Runtime as _, Signal, TurnPlan, Update, builtin::Builtin,
+    End, EndStatus, Files as _, Frame, Logged, Signal, TurnPlan, Turns as _, Update,
+    builtin::Builtin,
 };
 
 use crate::world::{World, begin, completed, files, finish, plan, rest, signal, updates};

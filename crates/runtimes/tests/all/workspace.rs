@@ -5,7 +5,9 @@ use std::{fs, path::Path};
 use futures_util::TryStreamExt as _;
 use pretty_assertions::assert_eq;
 use threadline_contract::{ArtifactPath, Code, Sha256};
-use threadline_runtimes::{ArtifactIdentity, Attachment, LocalWorkspace, Runtime as _, TurnPlan};
+use threadline_runtimes::{
+    ArtifactIdentity, Attachment, Files as _, LocalWorkspace, TurnPlan, Turns as _,
+};
 
 use crate::world::{World, files, finish, plan};
 

@@ -11,7 +11,8 @@ use threadline_contract::{AppThreadKey, RunId, SessionKey, Step};
 use threadline_e2e::scripted_model::{Seen, serve_seen};
 use threadline_retry::Backoff;
 use threadline_runtimes::{
-    End, EndStatus, Follow, Frame, LocalWorkspace, Logged, Runtime as _, Signal, TurnPlan, Update,
+    End, EndStatus, Files as _, Follow, Frame, LocalWorkspace, Logged, Signal, TurnPlan,
+    Turns as _, Update,
     builtin::{Builtin, BuiltinConfig, Found, Limits, Looking, ModelConfig},
 };
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
@@ -112,6 +113,8 @@ pub(crate) fn plan_of(thread: &str, run: &str, prompt: &str) -> TurnPlan {
         owner: thread.into(),
         run: RunId::new(run).unwrap(),
         prompt: prompt.into(),
+        instructions: None,
+        tools: vec![],
         continues: true,
         working_directory: None,
         expected_dirs: vec![],

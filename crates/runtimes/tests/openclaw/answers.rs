@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use threadline_runtimes::{End, Frame, Logged, Runtime as _, Signal, Update, openclaw::OpenClaw};
+use threadline_runtimes::{End, Frame, Logged, Signal, Turns as _, Update, openclaw::OpenClaw};
 
 use super::{
     caps,

@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::Code;
 use threadline_runtimes::{
-    Availability, End, EndStatus, Readiness, Runtime as _,
+    Availability, End, EndStatus, Files as _, Readiness, RuntimeInfo as _, Turns as _,
     openclaw::{OpenClaw, OpenClawConfig},
 };
 use tokio::{

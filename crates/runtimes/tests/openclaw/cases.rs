@@ -4,7 +4,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::{ArtifactPath, Code, Sha256};
-use threadline_runtimes::{ArtifactIdentity, Registry, Runtime as _};
+use threadline_runtimes::{ArtifactIdentity, Files as _, Registry, Turns as _};
 
 use super::{
     once::{begin, usual},

@@ -3,7 +3,9 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::{ArtifactPath, Code, EmptyReason, OmitReason, Omitted, Sha256, Usage};
-use threadline_runtimes::{ArtifactIdentity, End, EndStatus, Runtime as _, openclaw::OpenClaw};
+use threadline_runtimes::{
+    ArtifactIdentity, End, EndStatus, Files as _, Turns as _, openclaw::OpenClaw,
+};
 
 use super::script::{Do, GATHER, Gateway, Scripted, hello, hello_of_ours, plan, prepared, session};
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use threadline_contract::{AccountId, AppThreadKey, Code, Fault, NewKey};
 use threadline_e2e::tls;
 use threadline_runtimes::{
-    Frame, Logged, Runtime as _, Signal, Update,
+    Frame, Logged, RuntimeInfo as _, Sessions as _, Signal, Turns as _, Update,
     openclaw::{OpenClaw, OpenClawConfig},
 };
 

@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::Code;
-use threadline_runtimes::{End, EndStatus, Frame, Logged, Registry, Runtime as _, Signal, Update};
+use threadline_runtimes::{End, EndStatus, Frame, Logged, Registry, Signal, Turns as _, Update};
 
 use super::script::{Do, Gateway, Scripted, end, hello, plan, prepared, run_ref, until};
 
@@ -277,4 +277,23 @@ async fn a_stop_names_the_run_and_its_end_is_the_gateways_word() {
         gateway.look(|g| g.asked("chat.abort")),
         [json!({"sessionKey": "agent:main:draft:1", "runId": "turn-1"})]
     );
+}
+
+#[tokio::test]
+async fn instructions_stand_above_the_message_and_not_in_it() {
+    let gateway = Scripted::start(usual).await;
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = gateway.runtime(folder.path(), Some("t"));
+    for (run, instructions) in [("turn-1", Some("Be brief.")), ("turn-2", None)] {
+        let plan = threadline_runtimes::TurnPlan {
+            instructions: instructions.map(str::to_owned),
+            ..plan(run, "do it")
+        };
+        let places = runtime.prepare(&plan).await.unwrap();
+        runtime.start(&plan, &places).await.unwrap();
+    }
+    let sent = |run: &str| json!({"message": "do it", "sessionKey": "agent:main:draft:1", "idempotencyKey": run, "deliver": false});
+    let mut first = sent("turn-1");
+    first["extraSystemPrompt"] = json!("Be brief.");
+    assert_eq!(gateway.look(|g| g.asked("agent")), [first, sent("turn-2")]);
 }

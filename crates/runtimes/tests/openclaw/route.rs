@@ -7,7 +7,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256 as Hasher};
 use threadline_contract::{ArtifactPath, Sha256};
-use threadline_runtimes::{ArtifactIdentity, Runtime as _};
+use threadline_runtimes::{ArtifactIdentity, Files as _};
 
 use super::script::{Do, Gateway, Scripted, hello, plan, session};
 

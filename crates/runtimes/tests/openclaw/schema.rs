@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::QuestionId;
 use threadline_e2e::peers::Peer;
-use threadline_runtimes::{End, EndStatus, Logged, Runtime as _};
+use threadline_runtimes::{End, EndStatus, Files as _, Logged, Turns as _};
 
 use super::script::{Do, Scripted, hello, plan, prepared, run_ref};
 

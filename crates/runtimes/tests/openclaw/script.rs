@@ -10,7 +10,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use threadline_contract::{AppThreadKey, RunId, SessionKey};
 use threadline_runtimes::{
-    LaneSize, Logged, RunRef, Runtime as _, Signal, TurnPlan,
+    LaneSize, Logged, RunRef, Signal, TurnPlan, Turns as _,
     openclaw::{OpenClaw, OpenClawConfig},
 };
 use tokio::{
@@ -286,6 +286,8 @@ pub(crate) fn plan(run: &str, prompt: &str) -> TurnPlan {
         session: session(),
         run: RunId::new(run).unwrap(),
         prompt: prompt.into(),
+        instructions: None,
+        tools: vec![],
         continues: false,
         working_directory: None,
         expected_dirs: vec![],

@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::Code;
-use threadline_runtimes::{End, EndStatus, Frame, Runtime as _, Signal, Update};
+use threadline_runtimes::{End, EndStatus, Frame, Signal, Turns as _, Update};
 
 use super::{
     once::{begin, usual},

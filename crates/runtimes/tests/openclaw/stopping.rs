@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use threadline_contract::Code;
-use threadline_runtimes::{EndStatus, Registry, Runtime as _, Signal};
+use threadline_runtimes::{EndStatus, Registry, Signal, Turns as _};
 
 use super::{
     once::{begin, completed, taken_up, usual},

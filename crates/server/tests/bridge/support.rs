@@ -10,9 +10,9 @@ use threadline_contract::{
     sse::{Events, Frame},
 };
 use threadline_e2e::scripted_model;
-use threadline_engine::{Engine, EngineConfig, Keep, Rules};
+use threadline_engine::{Engine, EngineConfig, Keep, Rules, ToolExecutors};
 use threadline_runtimes::{
-    LaneSize, LocalWorkspace, Runtime,
+    LaneSize, LocalWorkspace, Runtime, Turns as _,
     builtin::{Builtin, BuiltinConfig, ModelConfig},
 };
 use threadline_server::{Activity, Bridge, Door, Gate, GateConfig, Limits, Metrics};
@@ -159,6 +159,7 @@ impl World {
                 work_roots: vec![folder.to_owned(), folder.with_extension("own")],
                 thread_folders: folder.join("threads"),
                 auto_runtime: options.auto,
+                agent_runtime: RuntimeId::Builtin,
                 link_ttl: Duration::from_secs(3600),
                 lease_ttl: Duration::from_secs(30),
                 result_wait: Duration::from_secs(10),
@@ -171,6 +172,7 @@ impl World {
             std::iter::once(runtime.clone() as Arc<dyn Runtime>)
                 .chain(options.also)
                 .collect(),
+            ToolExecutors::default(),
         )
         .await?;
         let stop = CancellationToken::new();

@@ -27,3 +27,4 @@ mod plans;
 mod questions;
 mod runs;
 mod sessions;
+mod tool_calls;

@@ -10,6 +10,8 @@ fn plan(expected: &[&str], deliverables: Vec<Deliverable>) -> TurnPlan {
         session: SessionKey::new("agent:main:t").unwrap(),
         run: RunId::new("r").unwrap(),
         prompt: String::new(),
+        instructions: None,
+        tools: vec![],
         continues: false,
         working_directory: None,
         expected_dirs: expected.iter().map(|&dir| dir.to_owned()).collect(),

@@ -12,9 +12,9 @@ use threadline_contract::{
     RuntimeId, SessionKey, Sha256 as Digest, Usage,
 };
 use threadline_runtimes::{
-    ArtifactIdentity, Ask, Availability, Body, End, EndStatus, Follow, Frame, LaneSize, Logged,
-    Manifest, Pending, Places, ReadAt, Readiness, Registry, Room, RoomRules, RunRef, Runtime,
-    Signal, TurnPlan, Update,
+    ArtifactIdentity, Ask, Availability, Body, End, EndStatus, Files, Follow, Frame, LaneSize,
+    Logged, Manifest, Pending, Places, ReadAt, Readiness, Registry, Room, RoomRules, RunRef,
+    RuntimeInfo, Sessions, Signal, TurnPlan, Turns, Update,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -147,7 +147,7 @@ impl ReadAt for File {
 /// The runtime that the engine holds.
 pub(crate) struct Remote(pub(crate) Arc<Gateway>);
 
-impl Runtime for Remote {
+impl RuntimeInfo for Remote {
     fn id(&self) -> &RuntimeId {
         &self.0.id
     }
@@ -156,6 +156,12 @@ impl Runtime for Remote {
     }
     fn lane(&self) -> LaneSize {
         self.0.lane
+    }
+    fn busy_code(&self) -> Code {
+        match self.0.id.is_gateway() {
+            true => Code::GatewayBusy,
+            false => Code::RuntimeBusy,
+        }
     }
     fn is_local(&self) -> bool {
         self.0.is_noted_here
@@ -183,13 +189,13 @@ impl Runtime for Remote {
     fn collects_later(&self) -> bool {
         true
     }
+}
+
+impl Sessions for Remote {
     fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey {
         SessionKey::for_owner("agent:main", new)
     }
     fn reserve<'a>(&'a self, _: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
-        Box::pin(async { Ok(()) })
-    }
-    fn forget<'a>(&'a self, _: &'a SessionKey, _: &'a [RunId]) -> Pending<'a, Result<(), Fault>> {
         Box::pin(async { Ok(()) })
     }
     fn close<'a>(&'a self, session: &'a SessionKey) -> Pending<'a, Result<(), Fault>> {
@@ -198,6 +204,12 @@ impl Runtime for Remote {
             Ok(())
         })
     }
+    fn forget<'a>(&'a self, _: &'a SessionKey, _: &'a [RunId]) -> Pending<'a, Result<(), Fault>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+impl Turns for Remote {
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
         Box::pin(async {
             if self.0.stuck.load(Ordering::SeqCst) {
@@ -269,6 +281,12 @@ impl Runtime for Remote {
                 .map_or(Registry::Running, Registry::Ended))
         })
     }
+    fn lost_run(&self) -> End {
+        End::failed(
+            Code::TerminalWithoutEvidence,
+            "It has no record of this run.",
+        )
+    }
     fn cancel<'a>(&'a self, _: &'a RunRef) -> Pending<'a, Result<(), Fault>> {
         Box::pin(async { Ok(()) })
     }
@@ -290,6 +308,9 @@ impl Runtime for Remote {
             Ok(())
         })
     }
+}
+
+impl Files for Remote {
     fn collect<'a>(&'a self, _: &'a TurnPlan, _: &'a End) -> Pending<'a, Result<Manifest, Fault>> {
         Box::pin(async {
             self.0.reached()?;
