@@ -11,8 +11,11 @@ use threadline_contract::{
 use threadline_files::{Access, atomic};
 use threadline_runtimes::Attachment;
 
+/// A verified input file: its name, its bytes and their digest.
+pub type InputFile = (String, Vec<u8>, Sha256);
+
 /// Decodes and checks the attachments of a turn; nothing is written.
-pub(crate) fn verify(given: &[InlineAttachment]) -> Result<Vec<(String, Vec<u8>, Sha256)>, Fault> {
+pub(crate) fn verify(given: &[InlineAttachment]) -> Result<Vec<InputFile>, Fault> {
     let mut total = 0;
     let mut out = Vec::with_capacity(given.len());
     for item in given {
@@ -74,8 +77,8 @@ fn too_large(name: &str) -> Fault {
 }
 
 /// What a runtime must know of verified attachments to say whether it takes them.
-pub(crate) fn outlines(files: &[(String, Vec<u8>, Sha256)]) -> Vec<AttachmentOutline> {
-    let outline = |(name, bytes, _): &(String, Vec<u8>, Sha256)| AttachmentOutline::of(name, bytes);
+pub(crate) fn outlines(files: &[InputFile]) -> Vec<AttachmentOutline> {
+    let outline = |(name, bytes, _): &InputFile| AttachmentOutline::of(name, bytes);
     files.iter().map(outline).collect()
 }
 
@@ -83,7 +86,7 @@ pub(crate) fn outlines(files: &[(String, Vec<u8>, Sha256)]) -> Vec<AttachmentOut
 pub(crate) fn keep(
     folder: &Path,
     run: &RunId,
-    files: Vec<(String, Vec<u8>, Sha256)>,
+    files: Vec<InputFile>,
 ) -> Result<Vec<Attachment>, Fault> {
     if files.is_empty() {
         return Ok(vec![]);

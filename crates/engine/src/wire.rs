@@ -10,6 +10,22 @@ pub(crate) fn name(owner: &Owner) -> AppThreadKey {
     owner.app_thread_key()
 }
 
+/// An owner in the middle of a sentence.
+pub(crate) fn called(owner: &Owner) -> String {
+    match owner.thread() {
+        Some(thread) => format!("thread `{thread}`"),
+        None => format!("`{owner}`"),
+    }
+}
+
+/// An owner at the beginning of a sentence.
+pub(crate) fn at_beginning(owner: &Owner) -> String {
+    match owner.thread() {
+        Some(thread) => format!("Thread `{thread}`"),
+        None => format!("`{owner}`"),
+    }
+}
+
 /// An update of a run that says only that something happened.
 pub(crate) fn update(
     owner: &Owner,

@@ -127,7 +127,8 @@ pub struct Run {
     pub lease_until: Millis,
     /// The last number of the owner's log before the run: all its events come after it.
     pub log_from: i64,
-    /// The last number of the owner's log when the run was closed: none of its events come after it.
+    /// The last number of the owner's log when the run was closed: none of its events come after it, but the
+    /// end of a question that outlived it.
     pub log_to: Option<i64>,
 }
 

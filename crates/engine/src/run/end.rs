@@ -1,6 +1,8 @@
 //! How a run ends: once, in its registry's words.
 
-use threadline_contract::{Code, Millis, QuestionState, RunStatus, UpdateKind, Who};
+use threadline_contract::{
+    AccountId, Code, Millis, QuestionKind, QuestionState, RunStatus, UpdateKind, Who,
+};
 use threadline_runtimes::{End, EndStatus};
 use threadline_store::{
     Ended, Lease, QuestionEnd, RunChange, RunEnd, StoreError, StoredQuestion, Tx,
@@ -40,10 +42,14 @@ impl Driver<'_> {
             ..RunChange::default()
         };
         let (lease, at) = (self.lease.clone(), Millis::now());
+        let (account, ending) = (self.run.account.clone(), self.ending_questions().await?);
         let changed = self.engine.store().transact(move |mut tx| {
             Box::pin(async move {
                 tx.lock_leased_run(&lease).await?;
-                withdraw_questions(&mut tx, &lease, at).await?;
+                match ending {
+                    None => withdraw_questions(&mut tx, &lease, at).await?,
+                    Some(some) => withdraw_some(&mut tx, &account, some, at).await?,
+                }
                 tx.change_run(&lease, change, vec![verifying]).await
             })
         });
@@ -89,10 +95,14 @@ impl Driver<'_> {
         };
         let told = update::logged(&update, None)?;
         let (lease, at) = (self.lease.clone(), record.ended_at);
+        let (account, ending) = (self.run.account.clone(), self.ending_questions().await?);
         let ended = self.engine.store().transact(move |mut tx| {
             Box::pin(async move {
                 tx.lock_leased_run(&lease).await?;
-                withdraw_questions(&mut tx, &lease, at).await?;
+                match ending {
+                    None => withdraw_questions(&mut tx, &lease, at).await?,
+                    Some(some) => withdraw_some(&mut tx, &account, some, at).await?,
+                }
                 match tx.end_run(&lease, record, vec![told]).await? {
                     Ended::Already(_) => {
                         let change = RunChange {
@@ -180,6 +190,17 @@ impl Driver<'_> {
         .await
     }
 
+    /// The open questions that end with the run: all of them, where nothing is named. Where the owner takes answers
+    /// after a run, its questions wait on; what the agent may do is not asked any more when it does nothing more.
+    async fn ending_questions(&self) -> Result<Option<Vec<StoredQuestion>>, Halt> {
+        if !self.run.owner.questions_outlive_runs() {
+            return Ok(None);
+        }
+        let mut open = self.engine.store().open_questions(self.id()).await?;
+        open.retain(|question| question.kind == QuestionKind::Permission);
+        Ok(Some(open))
+    }
+
     pub(super) async fn withdraw(&self, question: &StoredQuestion, by: &str) -> Result<(), Halt> {
         self.end_question(question, QuestionState::Withdrawn, by)
             .await
@@ -200,14 +221,7 @@ impl Driver<'_> {
             principal: Who::Server,
             at,
         };
-        let closed = StoredQuestion {
-            state: end.state,
-            closed_at: Some(at),
-            closed_by: Some(by.to_owned()),
-            closed_by_principal: Some(Who::Server),
-            ..question.clone()
-        };
-        let event = update::closed(&closed, at)?;
+        let event = update::closed(&ended_by_server(question, &end), at)?;
         let (lease, account) = (self.lease.clone(), self.run.account.clone());
         let id = question.id.clone();
         let written = self.engine.store().transact(move |mut tx| {
@@ -227,4 +241,42 @@ async fn withdraw_questions(tx: &mut Tx<'_>, lease: &Lease, at: Millis) -> Resul
     tx.withdraw_questions(lease, "the run ended", at, closed)
         .await?;
     Ok(())
+}
+
+/// Only some of a run's questions end with it. Its lease is held by the transaction.
+async fn withdraw_some(
+    tx: &mut Tx<'_>,
+    account: &AccountId,
+    questions: Vec<StoredQuestion>,
+    at: Millis,
+) -> Result<(), StoreError> {
+    for question in questions {
+        let end = withdrawn(at);
+        let closed = ended_by_server(&question, &end);
+        let event = update::closed(&closed, at)?;
+        tx.close_question(account, &question.id, end, |_| vec![event])
+            .await?;
+    }
+    Ok(())
+}
+
+fn withdrawn(at: Millis) -> QuestionEnd {
+    QuestionEnd {
+        state: QuestionState::Withdrawn,
+        answer: None,
+        by: "the run ended".to_owned(),
+        principal: Who::Server,
+        at,
+    }
+}
+
+/// A question after an end that nobody gave it.
+fn ended_by_server(question: &StoredQuestion, end: &QuestionEnd) -> StoredQuestion {
+    StoredQuestion {
+        state: end.state,
+        closed_at: Some(end.at),
+        closed_by: Some(end.by.clone()),
+        closed_by_principal: Some(Who::Server),
+        ..question.clone()
+    }
 }

@@ -2,6 +2,7 @@
 
 mod attend;
 mod begin;
+pub(crate) mod cancel;
 mod collect;
 mod drive;
 mod end;

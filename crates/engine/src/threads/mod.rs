@@ -1,7 +1,5 @@
 //! The threads' door: an app's conversations with runtimes.
 
-mod continuation;
-mod delete;
 mod questions;
 mod sessions;
 mod tasks;

@@ -4,26 +4,21 @@ use std::time::Duration;
 
 use threadline_contract::{
     ArtifactScope, ArtifactSet, Code, Fault, Millis, Owner, Principal, RunId, Sha256, Snapshot,
-    UpdateKind,
     method::{Receipt, TaskParams},
 };
 use threadline_runtimes::{Registry, RunRef};
-use threadline_store::{ArtifactState, Cancel, NewEvent, Phase, Run, StoreError};
+use threadline_store::{ArtifactState, Phase, Run, StoreError};
 
+use super::sessions::stopped;
 use crate::{
     Engine,
     run::{
         kept::Kept,
-        time, update,
+        time,
         view::{self, Around, Asked},
     },
-    wire,
 };
 
-/// What is said of a stop on a full disk.
-const CANCEL_UNSTORED: &str = "The run was told to stop. The disk is full, so that is not written down yet: make room, and its end is recorded.";
-/// The same where its agent can be told nothing before there is room.
-const CANCEL_WAITS: &str = "The disk is full, and its agent can be told nothing before there is room. The run is told to stop as soon as there is.";
 /// Files of one page, when nothing else is asked for.
 const PAGE: u32 = 200;
 /// Files of one page at most.
@@ -271,7 +266,10 @@ impl Engine {
         params: &TaskParams,
     ) -> Result<Receipt, Fault> {
         match self.find_run(caller, params).await {
-            Ok(run) => self.cancel_run(caller, &run.id).await,
+            Ok(run) => {
+                let stop = self.cancel_run(caller, &run.id).await?;
+                Ok(stopped(run.id, stop))
+            }
             Err(fault)
                 if matches!(
                     fault.code,
@@ -290,49 +288,6 @@ impl Engine {
             Err(other) => Err(other),
         }
     }
-
-    pub(crate) async fn cancel_run(
-        &self,
-        caller: &Principal,
-        run: &RunId,
-    ) -> Result<Receipt, Fault> {
-        let record = self.0.store.run(&caller.account, run).await?;
-        let now = Millis::now();
-        let event = cancel_event(&record, now)?;
-        let (store, by) = (&self.0.store, caller.actor());
-        let outcome = store.request_cancel(&caller.account, run, &by, now, event.clone());
-        let outcome = match outcome.await {
-            Err(e) => {
-                let fault = Fault::from(e);
-                let is_full = fault.code == Code::StorageFull;
-                if !is_full || self.run_elsewhere(&record).await?.is_some() {
-                    return Err(fault);
-                }
-                let message = match self.cancel_unstored(&record, by, event).await? {
-                    true => CANCEL_UNSTORED,
-                    false => CANCEL_WAITS,
-                };
-                return Ok(Receipt {
-                    accepted: true,
-                    cancelled: false,
-                    run_id: Some(record.id),
-                    closed: None,
-                    code: Some(Code::StorageFull),
-                    message: Some(message.to_owned()),
-                });
-            }
-            Ok(outcome) => outcome,
-        };
-        let (Cancel::Asked(run) | Cancel::AlreadyAsked(run) | Cancel::AlreadyEnded(run)) = outcome;
-        Ok(Receipt {
-            accepted: true,
-            cancelled: run.status == threadline_contract::RunStatus::Cancelled,
-            run_id: Some(run.id),
-            closed: None,
-            code: None,
-            message: None,
-        })
-    }
 }
 
 fn not_mapped(e: StoreError) -> Fault {
@@ -340,16 +295,4 @@ fn not_mapped(e: StoreError) -> Fault {
         StoreError::NotFound => Fault::new(Code::MappingNotFound, Code::MappingNotFound.advice()),
         other => other.into(),
     }
-}
-
-/// What the log says of a run that somebody asks to stop.
-pub(super) fn cancel_event(run: &Run, now: Millis) -> Result<NewEvent, Fault> {
-    let asked = wire::update(
-        &run.owner,
-        &run.id,
-        UpdateKind::Task,
-        update::CANCEL_REQUESTED,
-        now,
-    );
-    update::logged(&asked, None)
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod gateway;
 mod logs;
+mod owners;
 mod routing;
 mod rules;
 mod words;

@@ -1,5 +1,7 @@
 use pretty_assertions::assert_eq;
 
+use threadline_contract::QuestionKind;
+
 use super::*;
 
 #[test]

@@ -1,19 +1,17 @@
-//! `session.delete`: everything that the bridge holds of a thread goes, for good.
+//! Deleting an owner: everything that this server holds of it goes, for good.
 //!
 //! The wish is on the disk before a record is removed, and is forgotten with the last row. So a
 //! deletion that a crash cut short is finished at the next start. On a full disk this server remembers the
 //! wish, removes the files, which makes room, and writes the wish down as soon as it can; one that is cut
 //! short before that must be asked for again. Where several servers share a database, each removes what it
-//! has of the thread, and the last of them the records.
+//! has of the owner, and the last of them the records.
 
 use std::{
     collections::HashSet,
     sync::{MutexGuard, PoisonError},
 };
 
-use threadline_contract::{
-    AccountId, AppThreadKey, Code, Fault, Millis, Owner, Principal, RunId, method::SessionDeleted,
-};
+use threadline_contract::{AccountId, Code, Fault, Millis, Owner, Principal, RunId};
 use threadline_retry::table;
 use threadline_store::{Deletion, Phase, Run, Session};
 use tracing::{info, warn};
@@ -23,14 +21,14 @@ use crate::{Engine, attachments};
 /// Runs that are looked at together.
 const PAGE: u32 = 200;
 
-/// Whether it is on the disk that a thread is to go. On a full one it cannot be, until something has gone.
+/// Whether it is on the disk that an owner is to go. On a full one it cannot be, until something has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Stored,
     Unstored,
 }
 
-/// How far a thread's removal has come at this server.
+/// How far an owner's removal has come at this server.
 enum Removal {
     /// Nothing of it is left anywhere.
     Done,
@@ -41,21 +39,13 @@ enum Removal {
 }
 
 impl Engine {
-    /// Removes a thread: its runs are asked to stop, and when they have stopped, their folders,
+    /// Removes an owner: its runs are asked to stop, and when they have stopped, their folders,
     /// records and logs go. A folder of the user's own stays as it is. Asking again changes nothing;
-    /// of a thread that is not there, nothing is left either.
-    pub async fn delete_session(
-        &self,
-        caller: &Principal,
-        thread: &AppThreadKey,
-    ) -> Result<SessionDeleted, Fault> {
-        let gone = |deleted| SessionDeleted {
-            thread_id: thread.clone(),
-            deleted,
-        };
+    /// of an owner that is not there, nothing is left either. `false`: a run takes its time to stop.
+    pub async fn delete(&self, caller: &Principal, owner: &Owner) -> Result<bool, Fault> {
         let deletion = Deletion {
             account: caller.account.clone(),
-            owner: Owner::Thread(thread.clone()),
+            owner: owner.clone(),
             node: self.0.config.node.clone(),
             asked_by: Some(caller.actor()),
         };
@@ -64,7 +54,7 @@ impl Engine {
             .sessions_of_owner(&caller.account, &deletion.owner)
             .await?;
         if sessions.is_empty() && !self.is_wished(&deletion).await? {
-            return Ok(gone(true));
+            return Ok(true);
         }
         let wish = match store.ask_deletion(&deletion, Millis::now()).await {
             Ok(_) => Wish::Stored,
@@ -74,17 +64,18 @@ impl Engine {
                 other => return Err(other),
             },
         };
-        match wish {
-            Wish::Unstored => _ = self.cancel_session(caller, thread).await?,
-            Wish::Stored if !sessions.is_empty() => _ = self.close_session(caller, thread).await?,
-            Wish::Stored => {}
+        if !sessions.is_empty() {
+            match wish {
+                Wish::Unstored => drop(self.cancel_runs(caller, owner).await?),
+                Wish::Stored => drop(self.close_sessions(caller, owner).await?),
+            }
         }
         self.begin_removing(deletion.clone(), wish);
         // A run may take its time to stop; the deletion goes on without a listener.
         let removed = tokio::time::timeout(self.0.config.result_wait, self.removed(&deletion));
         match removed.await {
-            Ok(removed) => Ok(gone(removed?)),
-            Err(_) => Ok(gone(false)),
+            Ok(removed) => removed,
+            Err(_) => Ok(false),
         }
     }
 
@@ -103,7 +94,7 @@ impl Engine {
         Ok(wishes.iter().any(same))
     }
 
-    /// Waits until nothing is left of a thread. `false`: the server stops first.
+    /// Waits until nothing is left of an owner. `false`: the server stops first.
     async fn removed(&self, deletion: &Deletion) -> Result<bool, Fault> {
         let mut pauses = table::AWAIT_REMOVAL.pauses();
         let name = (deletion.account.clone(), deletion.owner.clone());
@@ -115,7 +106,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Removes this server's part of a thread in the background, unless that is under way.
+    /// Removes this server's part of an owner in the background, unless that is under way.
     fn begin_removing(&self, deletion: Deletion, wish: Wish) {
         let name = (deletion.account.clone(), deletion.owner.clone());
         if !self.removing().insert(name.clone()) {
@@ -130,7 +121,7 @@ impl Engine {
         });
     }
 
-    /// Whether this server is removing a thread.
+    /// Whether this server is removing an owner.
     pub(crate) fn is_being_removed(&self, account: &AccountId, owner: &Owner) -> bool {
         let name = (account.clone(), owner.clone());
         self.removing().contains(&name)
@@ -141,7 +132,7 @@ impl Engine {
         removing.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes what this server has of a thread as soon as its runs here have stopped. `false`: the
+    /// Removes what this server has of an owner as soon as its runs here have stopped. `false`: the
     /// server stops first.
     async fn remove(&self, deletion: &Deletion, mut wish: Wish) -> bool {
         let mut pauses = table::REMOVE_THREAD.pauses();
