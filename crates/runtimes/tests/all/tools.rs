@@ -176,7 +176,7 @@ async fn a_result_that_was_given_survives_a_kill() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arguments_that_are_no_object_are_told_to_the_model_alone() {
     let world = World::with_model("no-usage").await;
-    let plan = turn("[[call note_add [1]]] [[say {last}]]");
+    let plan = turn("[[call note_add 7]] [[say {last}]]");
     let (frames, end) = finish(&world.builtin(), &plan).await;
     assert_eq!(frames.iter().filter_map(|f| called(&f.update)).count(), 0);
     let want = "The arguments are not right: they must be a JSON object.";
