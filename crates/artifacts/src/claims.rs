@@ -116,7 +116,8 @@ impl Ledger {
         let guard = folder.lock()?;
         let path = self.folder.join(NAME);
         let marked = marked(&folder)?;
-        let mut journal = Journal::open(&path)?;
+        // The mark is written after what it counts was put on disk.
+        let mut journal = Journal::open_synced(&path, marked)?;
         let mut book = Book::default();
         for record in journal.read_after::<Entry>(0)? {
             book.note(record?.value);
@@ -235,7 +236,7 @@ impl Book {
             held.journal.sync()?;
             let end = held.journal.end();
             if held.marked != end {
-                mark(&held.folder, end)?;
+                mark(&held.folder, end, Durability::Later)?;
                 held.marked = end;
             }
         }
@@ -414,19 +415,24 @@ fn rewrite(folder: &Root, path: &Path, book: &Book) -> Result<(), Error> {
     journal.sync()?;
     drop(journal);
     // Shorter from here on, and not for loss.
-    mark(folder, 0)?;
+    mark(folder, 0, Durability::Now)?;
     folder.rename(NEW, NAME)?;
     Ok(())
 }
 
-fn mark(folder: &Root, bytes: u64) -> Result<(), Error> {
-    folder.write_atomic(MARK, bytes.to_string().as_bytes(), Access::Private)?;
+/// A power cut may take a mark that is put on disk later: an older one, or none of its bytes, is left then,
+/// which is no sign of loss.
+fn mark(folder: &Root, bytes: u64, durability: Durability) -> Result<(), Error> {
+    let text = bytes.to_string();
+    let staged = folder.stage(&mut text.as_bytes(), Access::Private, durability)?;
+    staged.publish(folder, MARK)?;
     Ok(())
 }
 
 /// How long the journal must be. A mark that cannot be read speaks for loss.
 fn marked(folder: &Root) -> Result<u64, Error> {
     match folder.read_limited(MARK, MARK_BYTES) {
+        Ok(text) if text.is_empty() => Ok(0),
         Ok(text) => {
             let text = str::from_utf8(&text).ok();
             Ok(text.and_then(|t| t.parse().ok()).unwrap_or(u64::MAX))

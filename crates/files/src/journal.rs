@@ -124,6 +124,12 @@ impl Journal {
     /// Opens a journal, made (0600) if it is not there; checks every record and cuts off a torn
     /// tail. The records themselves are read with [`read_after`](Self::read_after).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
+        Self::open_synced(path, 0)
+    }
+
+    /// As [`open`](Self::open), for a caller who knows that so many bytes are on disk, and the journal's name
+    /// with them: if there are no more than these, they are not put there once again.
+    pub fn open_synced(path: impl AsRef<Path>, synced: u64) -> Result<Self, JournalError> {
         let path = path.as_ref().to_owned();
         let file = atomic::open_own(&path, OFlags::RDWR | OFlags::CREATE, Access::Private.file())?;
         let failed = |e: Errno| JournalError::Files(Error::os(e, &path));
@@ -155,10 +161,12 @@ impl Journal {
         }
         // Whether just made, just cut, or left by a process that died before its sync: what is
         // replayed from here on is on disk, name included.
-        if size > 0 {
-            retried(|| fsync(&file)).map_err(failed)?;
+        if size == 0 || size != synced || cut.is_some() {
+            if size > 0 {
+                retried(|| fsync(&file)).map_err(failed)?;
+            }
+            Root::open(atomic::apart(&path)?.0)?.sync_names()?;
         }
-        Root::open(atomic::apart(&path)?.0)?.sync_names()?;
         Ok(Self {
             file,
             path,
