@@ -114,7 +114,11 @@ impl From<sqlx::Error> for DbError {
                 source: Arc::new(e),
             },
             Kind::Contended => Self::Contended(Some(Arc::new(e))),
-            Kind::Invalid => Self::Invalid(e.to_string()),
+            Kind::NotText => {
+                let why = "a text holds a character that cannot be stored (NUL)";
+                Self::Invalid(why.to_owned())
+            }
+            Kind::TooLarge => Self::Invalid("a value is too large to be stored".to_owned()),
             Kind::Other => Self::Other(Arc::new(e)),
         }
     }
@@ -126,7 +130,9 @@ enum Kind {
     Full,
     ReadOnly,
     Damaged,
-    Invalid,
+    /// PostgreSQL takes no text with a NUL character, also not to look for it.
+    NotText,
+    TooLarge,
     Contended,
     Other,
 }
@@ -138,7 +144,8 @@ fn kind_of(code: &str) -> Kind {
         return match code {
             "53100" => Kind::Full,
             "25006" => Kind::ReadOnly,
-            "22021" | "54000" => Kind::Invalid,
+            "22021" => Kind::NotText,
+            "54000" => Kind::TooLarge,
             "XX001" | "XX002" => Kind::Damaged,
             // A serialization failure, a deadlock.
             "40001" | "40P01" => Kind::Contended,
@@ -159,7 +166,7 @@ fn kind_of(code: &str) -> Kind {
         Ok(8) => Kind::ReadOnly,
         Ok(11 | 26) => Kind::Damaged,
         Ok(14) => Kind::Unreachable,
-        Ok(18) => Kind::Invalid,
+        Ok(18) => Kind::TooLarge,
         // Busy, locked.
         Ok(5 | 6) => Kind::Contended,
         _ => Kind::Other,

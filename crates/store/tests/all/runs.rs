@@ -2,16 +2,19 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use threadline_contract::{Code, Millis, RunId, RunStatus, Usage};
+use threadline_contract::{Code, Fault, Millis, RunId, RunStatus, Usage};
 use threadline_store::{ArtifactState, Phase, Run, RunChange, RunEnd, StoreError};
 
-use crate::world::{World, account, by, end_with, event, missing, on_both, other, stream, thread};
+use crate::world::{
+    Place, World, account, by, end_with, event, missing, on_both, other, stream, thread,
+};
 
 on_both![
     changes_touch_what_they_name,
     text_of_any_kind_comes_back,
     accounts_do_not_see_each_others_runs,
     stale_leases_change_nothing,
+    a_run_id_that_cannot_be_stored_is_no_runs,
 ];
 
 async fn changes_touch_what_they_name(world: World) {
@@ -164,4 +167,17 @@ async fn stale_leases_change_nothing(world: World) {
         world.store.run_any(&run.id).await.unwrap().anomalies,
         Vec::<serde_json::Value>::new()
     );
+}
+
+/// PostgreSQL takes no NUL character. The caller is told so in our words, not in the database's.
+async fn a_run_id_that_cannot_be_stored_is_no_runs(world: World) {
+    let id = RunId::new("turn\0").unwrap();
+    let fault = Fault::from(world.store.run(&account(), &id).await.unwrap_err());
+    let expected = match *world.place {
+        Place::Database(..) => {
+            Fault::invalid("A text holds a character that cannot be stored (NUL).")
+        }
+        Place::Folder(..) => Fault::new(Code::NotFound, "There is no such record."),
+    };
+    assert_eq!(fault, expected);
 }
