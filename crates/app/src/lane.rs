@@ -250,3 +250,7 @@ impl Lanes {
 #[cfg(test)]
 #[path = "lane_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "lane_properties.rs"]
+mod properties;

@@ -1,5 +1,4 @@
 use pretty_assertions::assert_eq;
-use proptest::prelude::*;
 
 use super::*;
 
@@ -90,38 +89,4 @@ fn the_bridge_can_only_make_the_lane_smaller() {
         }
     );
     assert_eq!(lanes.lane(&LaneId::Agents).size.active, usize::MAX);
-}
-
-proptest! {
-    /// No sequence of steps lets a thread run twice, lets too many run, or starts turns of one
-    /// thread out of order.
-    #[test]
-    fn no_two_turns_of_a_thread_and_never_too_many(steps in prop::collection::vec((0u32..4, 0u32..6), 1..200)) {
-        let mut lane = lane(3, 10);
-        let mut running: Vec<AppThreadKey> = Vec::new();
-        let mut started: std::collections::HashMap<AppThreadKey, u32> = Default::default();
-        let mut start = |running: &mut Vec<AppThreadKey>, t: AppThreadKey, n: u32| {
-            assert!(!running.contains(&t));
-            assert!(started.insert(t.clone(), n).is_none_or(|last| last < n));
-            running.push(t);
-            assert!(running.len() <= 3);
-        };
-        for (n, (what, who)) in (0u32..).zip(steps) {
-            match what {
-                0 | 1 => {
-                    if lane.offer(&key(who), &req(n)) == Ok(Place::Start) {
-                        start(&mut running, key(who), n);
-                    }
-                }
-                2 => {
-                    lane.finish(&key(who));
-                    running.retain(|t| *t != key(who));
-                }
-                _ => lane.withdraw(&key(who)),
-            }
-            while let Some((t, r)) = lane.start_next() {
-                start(&mut running, t, r.as_str()[1..].parse().unwrap());
-            }
-        }
-    }
 }

@@ -106,6 +106,10 @@ pub(crate) fn place(lane: &[Entry], run: &RunId, size: LaneSize) -> Place {
 }
 
 #[cfg(test)]
+#[path = "lane_properties.rs"]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use pretty_assertions::assert_eq;
 
