@@ -177,3 +177,7 @@ fn number(name: &std::ffi::OsStr) -> Option<u64> {
 #[cfg(test)]
 #[path = "segments_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "segments_properties.rs"]
+mod properties;

@@ -331,23 +331,27 @@ fn more(first: Entry, mut next: impl FnMut() -> Option<Next>) -> Vec<Entry> {
 async fn take_in(shared: &Shared, record: &Arc<Record>, batch: Vec<Entry>) -> Result<u64, Fault> {
     let secrets = Arc::clone(&shared.secrets);
     let last = batch.last().map_or(0, |entry| entry.no);
-    let take = move |past: &Past, entry: Entry| {
-        // After the end nothing is this run's any more, nor of an agent that is given up.
-        if past.run.ended.is_some() || past.session_gone {
-            return Ok(None);
-        }
-        let mut heard = hear(past, &entry);
-        if let Some(message) = heard.end.as_mut().and_then(|end| end.message.as_mut()) {
-            *message = without(&secrets, message);
-        }
-        let is_empty = heard.frames.is_empty() && heard.facts.is_empty() && heard.end.is_none();
-        Ok((!is_empty || entry.no == last).then(|| Line::Heard(Box::new(heard))))
-    };
+    let take = move |past: &Past, entry| Ok(line_of(past, &entry, last, &secrets));
     record.decide_each(Durability::Later, batch, take).await?;
     if record.look(|past| past.run.ended.is_some()) {
         record.sync().await?;
     }
     Ok(last)
+}
+
+/// The line that an entry of a batch becomes, by what those before it mean. One without a meaning becomes none,
+/// unless it is the batch's last.
+pub(super) fn line_of(past: &Past, entry: &Entry, last: u64, secrets: &[String]) -> Option<Line> {
+    // After the end nothing is this run's any more, nor of an agent that is given up.
+    if past.run.ended.is_some() || past.session_gone {
+        return None;
+    }
+    let mut heard = hear(past, entry);
+    if let Some(message) = heard.end.as_mut().and_then(|end| end.message.as_mut()) {
+        *message = without(secrets, message);
+    }
+    let is_empty = heard.frames.is_empty() && heard.facts.is_empty() && heard.end.is_none();
+    (!is_empty || entry.no == last).then(|| Line::Heard(Box::new(heard)))
 }
 
 /// A text without the keys that the agent was given: it may quote them when it fails.

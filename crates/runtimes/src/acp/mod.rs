@@ -28,6 +28,8 @@ mod hear;
 mod hosts;
 mod no_room;
 mod past;
+#[cfg(test)]
+mod reattach_properties;
 mod session;
 mod steps;
 mod terminal;

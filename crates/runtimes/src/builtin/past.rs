@@ -297,3 +297,7 @@ fn sum(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
         },
     })
 }
+
+#[cfg(test)]
+#[path = "past_properties.rs"]
+mod properties;

@@ -5,6 +5,8 @@
 
 mod follow;
 mod record;
+#[cfg(test)]
+pub(crate) mod replay;
 mod runs;
 mod runtime;
 
