@@ -27,6 +27,8 @@ export class Commands {
   #missed = new Set();
   /** @type {Map<string, Span[]>} by run */
   #spans = new Map();
+  /** When each run was last at work that is not now. @type {Map<string, number>} */
+  #left = new Map();
   /** The run that alone has commands, and since when. @type {{ runId: string, since: number } | undefined} */
   #alone;
 
@@ -92,12 +94,13 @@ export class Commands {
   /** @param {string} runId */
   forget(runId) {
     this.#spans.delete(runId);
+    this.#left.delete(runId);
   }
 
   /**
    * Changes what is running, and closes or opens a span where that changes who is alone. A file that was
    * written just after another run's command began may look as if it had been just before; so may one
-   * that was written as soon as the own one began.
+   * that was written as soon as the own one began. Where both may have written it, it is in neither's span.
    * @param {number} at
    * @param {() => void} work
    */
@@ -105,21 +108,50 @@ export class Commands {
     const before = this.#at();
     work();
     const after = this.#at();
-    if (before.alone === after.alone) return;
-    if (this.#alone) {
-      const { runId, since } = this.#alone;
-      const until = after.nobody ? at : at - LAG_MS;
-      const spans = this.#spans.get(runId) ?? [];
-      if (until > since) this.#spans.set(runId, [...spans, { sinceUnixMs: since, untilUnixMs: until }].slice(-MOST_SPANS));
+    for (const runId of before.all) if (!after.all.has(runId)) this.#left.set(runId, at);
+    if (before.alone !== after.alone) {
+      if (this.#alone) {
+        const { runId, since } = this.#alone;
+        const until = after.all.size === 0 ? at : at - LAG_MS;
+        const spans = this.#spans.get(runId) ?? [];
+        if (until > since) this.#spans.set(runId, [...spans, { sinceUnixMs: since, untilUnixMs: until }].slice(-MOST_SPANS));
+      }
+      this.#alone = after.alone === undefined ? undefined : { runId: after.alone, since: before.all.size === 0 ? this.#sinceFor(after.alone, at) : at };
     }
-    this.#alone = after.alone === undefined ? undefined : { runId: after.alone, since: before.nobody ? at - LAG_MS : at };
+    for (const runId of after.all) if (!before.all.has(runId)) this.#cutOthers(runId, at);
   }
 
-  /** Who is at work now: nobody, one run alone, or several. */
+  /**
+   * Since when what is written may be the work of a run that began when nobody was at work: not before others
+   * stopped, and what it did itself until then is in its last span.
+   * @param {string} runId
+   * @param {number} at
+   */
+  #sinceFor(runId, at) {
+    const others = [...this.#left].filter(([other]) => other !== runId).map(([, left]) => left + 1);
+    return Math.max(at - LAG_MS, this.#spans.get(runId)?.at(-1)?.untilUnixMs ?? 0, ...others);
+  }
+
+  /**
+   * A run began: what looks as if it had been written as long before as the clock lags may be its own.
+   * @param {string} runId
+   * @param {number} at
+   */
+  #cutOthers(runId, at) {
+    const most = at - LAG_MS;
+    for (const [other, spans] of this.#spans) {
+      const last = spans.at(-1);
+      if (other === runId || !last || last.untilUnixMs <= most) continue;
+      const cut = spans.map((span) => ({ ...span, untilUnixMs: Math.min(span.untilUnixMs, most) }));
+      this.#spans.set(other, cut.filter((span) => span.untilUnixMs > span.sinceUnixMs));
+    }
+  }
+
+  /** Who is at work now, or may be, and which run alone has commands. */
   #at() {
     const busy = new Set([...this.#running.values()].map((command) => command.runId));
     const all = new Set([...busy, ...this.#missed]);
-    return { nobody: all.size === 0, alone: all.size === 1 ? [...busy][0] : undefined };
+    return { all, alone: all.size === 1 ? [...busy][0] : undefined };
   }
 }
 
