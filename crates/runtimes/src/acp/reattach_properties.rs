@@ -275,7 +275,7 @@ async fn take(record: &Arc<Record<Past>>, batch: &[(Option<Entry>, Coming)]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn attaching_again_gives_the_same_updates_as_having_stayed(
         coming in turn(),

@@ -122,7 +122,7 @@ fn numbered(written: Vec<Written>) -> Vec<Entry> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn replaying_a_journal_is_the_same_as_having_listened(
         lines in prop::collection::vec(written(), 0..40),
