@@ -259,7 +259,10 @@ fn batch(coming: &[(Option<Entry>, Coming)], most: usize) -> &[(Option<Entry>, C
 }
 
 async fn take(record: &Arc<Record<Past>>, batch: &[(Option<Entry>, Coming)]) {
-    let last = batch.iter().filter_map(|(entry, _)| entry.as_ref()).last();
+    let last = batch
+        .iter()
+        .filter_map(|(entry, _)| entry.as_ref())
+        .next_back();
     let last = last.map(|entry| entry.no).unwrap_or_default();
     let taken = record.decide_each(
         Durability::Later,
