@@ -4,11 +4,12 @@ use std::{future::Future, path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use threadline_contract::{
-    AccountId, AppThreadKey, Fault, Millis, Question, QuestionId, RunId, RuntimeId, TokenId,
+    AccountId, AppThreadKey, Fault, Millis, Principal, Question, QuestionId, RunId, RuntimeId,
+    Scopes, TokenId, Who,
     method::{AnswerParams, Decision, Receipt, RespondParams, TaskParams},
 };
 use threadline_e2e::postgres;
-use threadline_engine::{Caller, Engine, EngineConfig, Keep, Rules, TurnAnswer};
+use threadline_engine::{Engine, EngineConfig, Keep, Rules, TurnAnswer};
 use threadline_runtimes::Runtime;
 use threadline_store::{Phase, Run, Store, StoreConfig, StoredEvent};
 
@@ -137,11 +138,12 @@ pub(crate) fn thread(name: &str) -> AppThreadKey {
     AppThreadKey::new(name).unwrap()
 }
 
-pub(crate) fn caller(label: &str) -> Caller {
-    Caller {
+pub(crate) fn caller(label: &str) -> Principal {
+    Principal {
         account: AccountId::local(),
-        token: TokenId::new("token").unwrap(),
+        who: Who::Token(TokenId::new("token").unwrap()),
         label: label.into(),
+        scopes: Scopes::FULL,
     }
 }
 
