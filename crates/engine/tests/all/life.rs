@@ -217,7 +217,7 @@ impl Life {
     pub(crate) fn stop_run(&self, run: &RunId) -> Receipt {
         let params = TaskParams {
             run_id: Some(run.clone()),
-            app_thread_key: Some(self.run(run).thread),
+            app_thread_key: Some(self.run(run).owner.app_thread_key()),
             ..TaskParams::default()
         };
         self.wait(self.engine.cancel_task(&caller("somebody"), &params))

@@ -6,7 +6,7 @@ use std::{
 };
 
 use threadline_contract::{
-    AppThreadKey, Artifact, ArtifactPath, ArtifactScope, Code, EmptyReason, Fault, QuestionId,
+    Artifact, ArtifactPath, ArtifactScope, Code, EmptyReason, Fault, NewKey, QuestionId,
     QuestionKind, QuestionOption, Removed, RunId, RuntimeId, SessionKey, Sha256, ToolKind,
 };
 use threadline_runtimes::{
@@ -267,8 +267,8 @@ impl Runtime for World {
         Box::pin(async { Availability::new(Readiness::Ready, "ready", None) })
     }
 
-    fn new_session_key(&self, thread: &AppThreadKey, _: Option<&str>, _: u32) -> SessionKey {
-        SessionKey::new(format!("builtin:main:{thread}")).unwrap()
+    fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey {
+        SessionKey::new(format!("builtin:main:{}", new.owner.app_thread_key())).unwrap()
     }
     fn has_session<'a>(&'a self, _: &'a SessionKey) -> Pending<'a, Result<bool, Fault>> {
         Box::pin(async { Ok(true) })
