@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use threadline_contract::{
     AccountId, AppThreadKey, Fault, Millis, Principal, Question, QuestionId, RunId, RuntimeId,
     Scopes, TokenId, Who,
-    method::{AnswerParams, Decision, Receipt, RespondParams, TaskParams},
+    method::{AnswerParams, Decision, QuestionsParams, Receipt, RespondParams, TaskParams},
 };
 use threadline_e2e::postgres;
 use threadline_engine::{Engine, EngineConfig, Keep, Rules, TurnAnswer};
@@ -272,11 +272,24 @@ impl Life {
         told::lines(&self.events(run))
     }
 
+    /// The questions of a run, by their ids.
+    pub(crate) fn all_questions(&self, run: &RunId) -> Vec<Question> {
+        let (caller, all) = (
+            caller("somebody"),
+            QuestionsParams {
+                thread_id: None,
+                include_closed: true,
+            },
+        );
+        let found = self.wait(self.engine.questions(&caller, &all)).unwrap();
+        let mut questions = found.questions;
+        questions.retain(|question| question.run_id == *run);
+        questions.sort_by(|a, b| a.question_id.cmp(&b.question_id));
+        questions
+    }
+
     pub(crate) fn questions(&self, run: &RunId) -> Vec<String> {
-        let questions = self
-            .wait(self.engine.store().questions_of_run(run))
-            .unwrap();
-        questions.iter().map(told::question).collect()
+        self.all_questions(run).iter().map(told::question).collect()
     }
 
     pub(crate) fn until_phase(&self, run: &RunId, phase: Phase) {
@@ -315,7 +328,7 @@ impl Life {
     pub(crate) fn until_asked(&self, run: &RunId, question: &str) {
         self.until(&format!("{question} is asked"), async |engine| {
             let open = engine.store().questions_of_run(run).await.unwrap();
-            open.iter().any(|q| q.question_id.as_str() == question)
+            open.iter().any(|q| q.id.as_str() == question)
         });
     }
 }

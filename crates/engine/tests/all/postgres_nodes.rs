@@ -3,15 +3,27 @@
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
-use threadline_contract::Millis;
+use threadline_contract::{Millis, RunId};
 use threadline_store::{Phase, Takeover};
 
-use crate::{life::Bench, told::Record, world::Call};
+use crate::{
+    life::{Bench, Life},
+    told::Record,
+    world::Call,
+};
 
 fn nodes() -> Bench {
     let mut bench = Bench::postgres();
     bench.world = bench.world.clone().remote();
     bench
+}
+
+/// Takes a run's lease away from the server that drives it.
+fn steal(life: &Life, run: &RunId) {
+    let store = life.engine.store();
+    let runs = std::slice::from_ref(run);
+    let taken = store.claim_runs(runs, "thief", Millis::now(), 60_000, Takeover::Always);
+    assert_eq!(life.wait(taken).unwrap().len(), 1);
 }
 
 #[test]
@@ -23,9 +35,7 @@ fn a_server_that_lost_its_lease_writes_nothing() {
     bench.world.asks(&run, "q1");
     life.until_asked(&run, "q1");
     let (log, record) = (life.log(&run), life.record(&run));
-    let store = life.engine.store();
-    let taken = store.acquire_lease(&run, "thief", Millis::now(), 60_000, Takeover::Always);
-    assert!(life.wait(taken).unwrap().is_some());
+    steal(&life, &run);
     // Everything that a run can do, its end and the withdrawal of its question with it.
     bench.world.says(&run, "two.");
     bench.world.asks(&run, "q2");
@@ -43,6 +53,22 @@ fn a_server_that_lost_its_lease_writes_nothing() {
             .iter()
             .any(|call| matches!(call, Call::Collect(_)))
     );
+}
+
+/// Also where its first write would be the withdrawal of a question.
+#[test]
+fn a_server_that_lost_its_lease_closes_no_question() {
+    let bench = nodes();
+    let life = bench.node("a");
+    let run = life.start("one");
+    bench.world.asks(&run, "q1");
+    life.until_asked(&run, "q1");
+    let log = life.log(&run);
+    steal(&life, &run);
+    bench.world.completes(&run);
+    life.until("it lets go of the run", async |engine| engine.active() == 0);
+    assert_eq!(life.questions(&run), ["q1 open"]);
+    assert_eq!(life.log(&run), log);
 }
 
 #[test]

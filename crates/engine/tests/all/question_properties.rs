@@ -116,7 +116,7 @@ proptest! {
         bench.world.hears(true);
         // Everything that was decided while the run goes on reaches it.
         let decided = |life: &Life| -> Vec<threadline_contract::Question> {
-            let all = life.wait(life.engine.store().questions_of_run(&run)).unwrap();
+            let all = life.all_questions(&run);
             all.into_iter().filter(|q| q.closed_at.is_some()).collect()
         };
         let goes_on = life.run(&run).phase == Phase::Running && !steps.iter().any(|s| matches!(s, Step::End | Step::Stop));
@@ -135,7 +135,7 @@ proptest! {
         life.until_closed(&run);
 
         // Each has ended once, and the log says exactly what the record says.
-        let questions = life.wait(life.engine.store().questions_of_run(&run)).unwrap();
+        let questions = life.all_questions(&run);
         let log = life.log(&run);
         for question in &questions {
             let told = told::question(question);
