@@ -10,9 +10,9 @@ use threadline_contract::{
     QuestionKind, QuestionOption, Removed, RunId, RuntimeId, SessionKey, Sha256, ToolKind,
 };
 use threadline_runtimes::{
-    Ask, Availability, Body, End, EndStatus, Follow, Frame, Identity, LaneSize, Logged, Manifest,
-    Pending, Places, Readiness, Registry, Room, RoomRules, RunRef, Runtime, Signal, TurnPlan,
-    Update,
+    ArtifactIdentity, Ask, Availability, Body, End, EndStatus, Follow, Frame, LaneSize, Logged,
+    Manifest, Pending, Places, Readiness, Registry, Room, RoomRules, RunRef, Runtime, Signal,
+    TurnPlan, Update,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -400,7 +400,7 @@ impl Runtime for World {
     fn make_room(&self, _: RoomRules) -> Pending<'_, Result<Room, Fault>> {
         Box::pin(async { Ok(Room::default()) })
     }
-    fn open<'a>(&'a self, _: &'a Identity) -> Pending<'a, Result<Body, Fault>> {
+    fn open<'a>(&'a self, _: &'a ArtifactIdentity) -> Pending<'a, Result<Body, Fault>> {
         Box::pin(async { Err(Fault::new(Code::ArtifactNotFound, "Nobody downloads here.")) })
     }
 }
