@@ -9,7 +9,7 @@ use threadline_contract::{
     method::{AnswerParams, Decision, QuestionsParams, Receipt, RespondParams, TaskParams},
 };
 use threadline_e2e::postgres;
-use threadline_engine::{Engine, EngineConfig, Keep, Rules, TurnAnswer};
+use threadline_engine::{Engine, EngineConfig, Keep, Rules, ToolExecutors, TurnAnswer};
 use threadline_runtimes::Runtime;
 use threadline_store::{Phase, Run, Store, StoreConfig, StoredEvent};
 
@@ -96,7 +96,9 @@ impl Bench {
                 .unwrap();
             let account = AccountId::local();
             store.ensure_account(&account, Millis::now()).await.unwrap();
-            Engine::open(config, store, vec![world]).await.unwrap()
+            Engine::open(config, store, vec![world], ToolExecutors::default())
+                .await
+                .unwrap()
         });
         Life {
             world: self.world.clone(),

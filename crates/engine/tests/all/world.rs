@@ -10,9 +10,9 @@ use threadline_contract::{
     QuestionKind, QuestionOption, Removed, RunId, RuntimeId, SessionKey, Sha256, ToolKind,
 };
 use threadline_runtimes::{
-    ArtifactIdentity, Ask, Availability, Body, End, EndStatus, Follow, Frame, LaneSize, Logged,
-    Manifest, Pending, Places, Readiness, Registry, Room, RoomRules, RunRef, Runtime, Signal,
-    TurnPlan, Update,
+    ArtifactIdentity, Ask, Availability, Body, End, EndStatus, Files, Follow, Frame, LaneSize,
+    Logged, Manifest, Pending, Places, Readiness, Registry, Room, RoomRules, RunRef, RuntimeInfo,
+    Sessions, Signal, TurnPlan, Turns, Update,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -250,7 +250,7 @@ fn artifact(path: &str) -> Artifact {
     }
 }
 
-impl Runtime for World {
+impl RuntimeInfo for World {
     fn id(&self) -> &RuntimeId {
         &self.id
     }
@@ -266,7 +266,9 @@ impl Runtime for World {
     fn probe(&self) -> Pending<'_, Availability> {
         Box::pin(async { Availability::new(Readiness::Ready, "ready", None) })
     }
+}
 
+impl Sessions for World {
     fn new_session_key(&self, new: &NewKey<'_>) -> SessionKey {
         SessionKey::new(format!("builtin:main:{}", new.owner.app_thread_key())).unwrap()
     }
@@ -289,7 +291,9 @@ impl Runtime for World {
             Ok(())
         })
     }
+}
 
+impl Turns for World {
     fn prepare<'a>(&'a self, plan: &'a TurnPlan) -> Pending<'a, Result<Places, Fault>> {
         Box::pin(async {
             self.note(&plan.run, Call::Prepare);
@@ -372,7 +376,9 @@ impl Runtime for World {
             Ok(())
         })
     }
+}
 
+impl Files for World {
     fn collect<'a>(
         &'a self,
         plan: &'a TurnPlan,

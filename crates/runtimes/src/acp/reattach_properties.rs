@@ -162,7 +162,7 @@ fn bound() -> Line {
 /// How a person's decision is written down.
 fn decided(past: &Past, coming: &Coming) -> Option<Line> {
     match coming {
-        _ if past.ended.is_some() => None,
+        _ if past.run.ended.is_some() => None,
         Coming::FromHost(_) => None,
         Coming::Answer(no, answer) => Some(Line::Answered {
             question: QuestionId::new(format!("q-boot-{no}")).unwrap(),
