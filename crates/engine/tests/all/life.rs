@@ -118,6 +118,7 @@ impl Bench {
             work_roots: vec![],
             thread_folders: folder.join("threads"),
             auto_runtime: RuntimeId::Builtin,
+            agent_runtime: RuntimeId::Builtin,
             link_ttl: Duration::from_secs(3600),
             lease_ttl: self.lease_ttl,
             result_wait: self.result_wait,
