@@ -44,7 +44,7 @@ pub const TRANSACTIONS_MET: Backoff = Backoff::from_millis(4, 250).with_chance(7
 pub const JOURNAL_FULL: Backoff = Backoff::from_millis(200, 2_000);
 /// An agent's host cannot be reached. Never given up.
 pub const AGENT_HOST_AWAY: Backoff = Backoff::from_millis(50, 2_000);
-/// A model does not answer or refuses for now. Given up after the tries that the settings allow.
+/// A model does not answer, or refuses and may take it later. Given up after the tries that the settings allow.
 pub const MODEL: Backoff = Backoff::from_millis(1_000, 32_000);
 /// A gateway that was there a moment ago is restarting, or a turn waits for it.
 pub const GATEWAY_NEAR: Backoff = Backoff::from_millis(600, 600).with_chance(60);

@@ -56,7 +56,7 @@ fn tool_call(first: bool, id: u8, status: usize) -> Coming {
     let status = ["pending", "in_progress", "completed", "failed"][status];
     told(
         json!({"sessionUpdate": kind, "toolCallId": format!("call-{id}"), "title": "Write it",
-        "kind": "edit", "status": status, "locations": [{"path": format!("/work/{id}.md")}]}),
+        "kind": "edit", "status": status, "locations": [{"path": format!("/project/{id}.md")}]}),
     )
 }
 
